@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any, Literal
 
 PlaceKind = Literal["node", "input", "output", "initializer", "import", "metadata", "file"]
@@ -17,7 +17,7 @@ class VexlintError(Exception):
     """A mistake a user can mend: the message says what happened, where, and what to do. Exit code 2."""
 
 
-class Severity(str, Enum):
+class Severity(StrEnum):
     """How much a finding matters; `rank` orders them, the highest first to fail a gate."""
 
     ERROR = "error"
@@ -64,17 +64,18 @@ class Hit:
     """What a check yields: one cause in one file, before the engine gives it a code and a severity.
 
     `severity` is left None unless the rule's page says that the check decides it; `contract` is True where the
-    hit contradicts the model's contract (the engine makes that an error); `data` holds the numbers behind the
-    message (px, axis, limit), `more` the other places of the same cause.
+    hit contradicts the model's contract (the engine makes that an error); `target` and `verdict` go together: which
+    runtime does what; `data` holds the numbers behind the message (px, axis, limit), `more` the other places of the
+    same cause, `count` how many there are with the first.
     """
 
     place: Place
     message: str
     help: str = ""
+    target: str | None = None
     verdict: Verdict | None = None
     severity: Severity | None = None
     contract: bool = False
-    fix: FixSafety | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     more: tuple[Place, ...] = ()
     count: int = 1
@@ -111,7 +112,7 @@ class Waived:
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What was found in one file. `status` is "incomplete" where a check could not be carried out; `reason` says why."""
+    """What was found in one file. `status` is "incomplete" where a check could not be carried out; `reason` is why."""
 
     path: str
     status: Status

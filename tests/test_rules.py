@@ -1,0 +1,108 @@
+"""Every example of every rule page is a test: `bad` reports exactly `finds`, `good` is silent for every rule."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import pytest
+
+from vexlint import engine, rulebook, targets
+from vexlint.config import Config, parse_contract
+from vexlint.engine import Settings
+from vexlint.rulebook import Example, Rule
+from vexlint.values import FileReport, VexlintError
+
+RULES = rulebook.load()
+CASES = [pytest.param(r, e, id=f"{r.code}-{e.title}") for r in RULES.values() for e in r.examples()]
+
+
+def judge(text: str, example: Example, folder: Path) -> FileReport:
+    """What all rules with the default targets say of a file in ONNX text (or of one that a page's maker wrote)."""
+    path = folder / "model.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    return judge_file(path, example)
+
+
+def judge_file(path: Path, example: Example) -> FileReport:
+    contract = parse_contract(tomllib.loads(example.contract), path)
+    config = Config(folder=path.parent, models=(contract,))
+    return engine.check_file(path, Settings(RULES, config, targets.resolve([])[0]))
+
+
+@pytest.mark.parametrize(("rule", "example"), [c for c in CASES if c.values[1].bad or c.values[1].bad_maker])
+def test_bad_reports_exactly_what_the_page_says(rule: Rule, example: Example, tmp_path: Path) -> None:
+    if example.bad_maker:
+        names = {"folder": tmp_path, "onnx": onnx}
+        exec(compile(example.bad_maker, str(rule.path), "exec"), names)  # a page of ours
+        report = judge_file(names["path"], example)  # type: ignore[arg-type]
+        found = [f"{f.severity.value}: {f.message}" for f in report.findings if f.code == rule.code]
+        expected = example.finds.splitlines()  # where a message goes on with a byte position, only its start
+        assert [f[: len(e)] for f, e in zip(found, expected, strict=True)] == expected
+        return
+    report = judge(example.bad, example, tmp_path)
+    found = [f"{f.severity.value}: {f.message}" for f in report.findings if f.code == rule.code]
+    assert found == example.finds.splitlines()
+    assert report.status == "checked"
+
+
+@pytest.mark.parametrize(("rule", "example"), [c for c in CASES if c.values[1].good])
+def test_good_is_silent_for_every_rule(rule: Rule, example: Example, tmp_path: Path) -> None:
+    report = judge(example.good, example, tmp_path)
+    assert [(f.code, f.message) for f in report.findings] == []
+    assert report.status == "checked"
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
+def test_a_page_is_complete(rule: Rule) -> None:
+    assert rule.summary[0].isupper()
+    assert not rule.summary.endswith(".")
+    prose = rule.page.split("```\n", 1)[1]
+    assert len(prose) > 400, "a page says why it hurts and what to do"
+    if rule.source == "model":
+        assert any(e.bad for e in rule.examples()), "a rule shows what it sees"
+        for example in rule.examples():
+            assert bool(example.finds) == bool(example.bad or example.bad_maker)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (('severity = "error"', 'severity = "grave"'), "'grave' is not a valid Severity"),
+        (('severity = "error"', 'sevrity = "error"'), "unknown key 'sevrity'; did you mean severity?"),
+        (('code = "VEX101"', 'code = "VEX110"'), "should be named VEX110-custom-node.md"),
+        (("operators:custom_node", "operators:costum_node"), "has no attribute 'costum_node'"),
+        (("```onnx bad", "```onnx wrong"), "a block of unknown kind 'onnx wrong'"),
+        (("# A node", "A node"), "starts with a # title"),
+        (('from = "model"', "from = model"), "Invalid value"),
+    ],
+)
+def test_a_page_out_of_order_is_refused_by_name(change: tuple[str, str], complaint: str, tmp_path: Path) -> None:
+    page = RULES["VEX101"].path
+    copy = tmp_path / page.name
+    copy.write_text(page.read_text("utf-8").replace(*change, 1), "utf-8")
+    with pytest.raises(VexlintError, match=re.escape(page.name)) as error:
+        rulebook.read(copy).examples()
+    assert complaint in str(error.value)
+
+
+def test_select_and_ignore_take_codes_prefixes_and_names() -> None:
+    reader = {"VEX001", "VEX002", "VEX003"}
+    assert set(rulebook.select(RULES, ["VEX3"], [])) == {"VEX301", "VEX302"} | reader
+    assert set(rulebook.select(RULES, ["resize-align-corners", "VEX711"], [])) == {"VEX301", "VEX711"} | reader
+    assert set(rulebook.select(RULES, [], ["VEX3", "VEX001"])) == set(RULES) - {"VEX301", "VEX302"}
+    assert set(rulebook.select(RULES, ["ALL"], [])) == set(RULES)
+
+
+@pytest.mark.parametrize("name", ["VEX999", "resize-align-corner", "vex", ""])
+def test_a_selector_that_names_nothing_is_an_error(name: str) -> None:
+    with pytest.raises(VexlintError, match="names no rule"):
+        rulebook.select(RULES, [name], [])
+
+
+def test_a_selector_error_names_the_nearest_rule() -> None:
+    with pytest.raises(VexlintError, match="did you mean resize-align-corners"):
+        rulebook.select(RULES, [], ["resize-align-corner"])

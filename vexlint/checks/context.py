@@ -1,0 +1,21 @@
+"""What a check is told besides the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from vexlint.config import Contract, Plugin
+from vexlint.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The model's contract (the empty one where there is none), the targets of this run, the allowed plugins."""
+
+    contract: Contract = field(default_factory=Contract)
+    targets: tuple[Target, ...] = ()
+    plugins: tuple[Plugin, ...] = ()
+
+    def plugin(self, domain: str, op: str) -> Plugin | None:
+        """The plugin entry that allows a custom operator, None where no entry names it."""
+        return next((p for p in self.plugins if p.operator == f"{domain}::{op}"), None)

@@ -1,0 +1,88 @@
+"""Detector heads and the NonMaxSuppression operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vexlint.checks.context import Context
+from vexlint.model import heads
+from vexlint.model.model import Model, Node, value_place
+from vexlint.model.shapes import Shape
+from vexlint.values import Hit, Severity
+
+INT32_MAX = 2**31 - 1
+
+
+def nms_outside(model: Model, context: Context) -> Iterator[Hit]:
+    """VEX501: a detector head whose boxes leave the graph unsuppressed; one hit an output."""
+    wanted = context.contract.nms is not None
+    for head in heads.find(model):
+        message = f"detector head {head}: NMS is outside the graph"
+        message += ", the contract wants it inside" if wanted else ""
+        yield Hit(
+            value_place("output", head.output),
+            message,
+            f"suppress in the application with the same thresholds on every runtime, or insert it: vexlint nms "
+            f"{model.path.name} -o OUT (from version 0.3)",
+            contract=wanted,
+            data={"layout": head.layout.name, "classes": head.classes},
+        )
+
+
+def nms_arguments(model: Model, context: Context) -> Iterator[Hit]:
+    """VEX502: arguments with which NonMaxSuppression selects nothing, or the wrong boxes."""
+    for node in model.nodes("NonMaxSuppression"):
+        for message, way_out, severity in (*_limits(node), *_layout(node)):
+            yield Hit(node.place, message, way_out, severity=severity)
+
+
+def _limits(node: Node) -> Iterator[tuple[str, str, Severity]]:
+    most, known = _scalar(node, 2)
+    if most is None and not known:
+        pass  # computed at run time
+    elif most is None or most <= 0:
+        how = "is missing, which means 0" if most is None else f"is {most:g}"
+        yield f"max_output_boxes_per_class {how}: nothing is selected", "write the number of boxes", Severity.ERROR
+    elif most > INT32_MAX:
+        yield (
+            f"max_output_boxes_per_class is {most:g}, no limit at all: a target that plans memory ahead allocates "
+            "for every box of every class",
+            "write the number of boxes the application takes",
+            Severity.INFO,
+        )
+    iou, known = _scalar(node, 3)
+    if iou is None and known:
+        yield "iou_threshold is missing, which means 0: any overlap suppresses", "write the threshold", Severity.WARNING
+    elif iou is not None and not 0 <= iou <= 1:
+        yield f"iou_threshold is {iou:g}, outside 0 to 1", "write a fraction, e.g. 0.45", Severity.ERROR
+
+
+def _scalar(node: Node, position: int) -> tuple[float | None, bool]:
+    """A scalar input as a number and whether it is known before the run; (None, True) where it is left out."""
+    value = node.input(position)
+    if value is None:
+        return None, True
+    constant = value.constant
+    return (float(constant[0]), True) if constant else (None, False)
+
+
+def _layout(node: Node) -> Iterator[tuple[str, str, Severity]]:
+    """boxes are [batch, N, 4], scores [batch, classes, N]."""
+    boxes, scores = (v.shape if (v := node.input(i)) else None for i in (0, 1))
+    if boxes is None or scores is None or boxes.rank != 3 or scores.rank != 3:
+        return
+    way_out = "boxes are [batch, N, 4] and scores [batch, classes, N]"
+    if boxes.size(2) not in (4, None):
+        yield f"boxes {boxes} have {boxes.size(2)} numbers each, not 4", way_out, Severity.ERROR
+    for text in _mismatches(boxes, scores):
+        yield text, way_out, Severity.ERROR
+
+
+def _mismatches(boxes: Shape, scores: Shape) -> Iterator[str]:
+    count, given = boxes.size(1), scores.size(2)
+    if count is not None and given is not None and count != given:
+        turned = " (they look transposed)" if scores.size(1) == count else ""
+        yield f"scores {scores} are for {given} boxes, boxes {boxes} are {count}{turned}"
+    one, other = boxes.size(0), scores.size(0)
+    if one is not None and other is not None and one != other:
+        yield f"boxes {boxes} and scores {scores} differ in batch"

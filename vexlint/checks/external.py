@@ -1,0 +1,97 @@
+"""External data: payloads of tensors in files beside the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vexlint.checks.context import Context
+from vexlint.model import tensors, wire
+from vexlint.model.model import Graph, Model
+from vexlint.values import Hit, Place
+
+if TYPE_CHECKING:
+    from onnx import TensorProto
+
+# bits of one element by TensorProto.DataType; sub-byte types are packed
+BITS = {
+    1: 32, 2: 8, 3: 8, 4: 16, 5: 16, 6: 32, 7: 64, 9: 8, 10: 16, 11: 64, 12: 32, 13: 64, 14: 64, 15: 128, 16: 16,
+    17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2, 27: 6, 28: 6,
+}  # fmt: skip
+
+
+def external_data(model: Model, context: Context) -> Iterator[Hit]:
+    """VEX711: external data that is missing, too short, absolute or outside the model's folder; one hit a file and
+    fault."""
+    sizes: dict[str, int | None] = {}
+    found: dict[tuple[str, str], list[Place]] = {}
+    for place, tensor in _tensors(model):
+        record = tensors.external(tensor)
+        if record is None or wire.PAYLOAD_KEY in record:
+            continue  # in the file itself
+        fault = _fault(model.folder, record, tensor, sizes)
+        if fault:
+            found.setdefault((record.get("location", ""), fault), []).append(place)
+    for (location, fault), places in found.items():
+        yield Hit(
+            places[0],
+            f"external data {location!r} {fault}",
+            "keep the data file in the model's folder and ship both together",
+            data={"location": location},
+            more=tuple(places[1:]),
+            count=len(places),
+        )
+
+
+def _tensors(model: Model) -> Iterator[tuple[Place, TensorProto]]:
+    for graph in model.graphs:
+        for name, tensor in graph.initializers.items():
+            yield Place("initializer", graph.path, name=name, value=name), tensor
+        if not graph.is_function:
+            for sparse in graph.proto.sparse_initializer:
+                yield from ((_sparse(graph, sparse.values.name), t) for t in (sparse.values, sparse.indices))
+        for node in graph.nodes:
+            for attribute in node.proto.attribute:
+                if attribute.HasField("t"):
+                    yield node.place, attribute.t
+                for tensor in attribute.tensors:
+                    yield node.place, tensor
+
+
+def _sparse(graph: Graph, name: str) -> Place:
+    return Place("initializer", graph.path, name=name, value=name)
+
+
+def _fault(folder: Path, record: dict[str, str], tensor: TensorProto, sizes: dict[str, int | None]) -> str:
+    location = record.get("location", "")
+    if not location:
+        return "has no location"
+    if Path(location).is_absolute() or location[1:2] == ":":
+        return "is an absolute path: it exists on one machine only"
+    if not (folder / location).resolve().is_relative_to(folder.resolve()):
+        return "lies outside the model's folder: ONNX Runtime refuses to follow it"
+    if location not in sizes:
+        path = folder / location
+        sizes[location] = path.stat().st_size if path.is_file() else None
+    size = sizes[location]
+    if size is None:
+        return "is missing"
+    return _short(record, tensor, size)
+
+
+def _short(record: dict[str, str], tensor: TensorProto, size: int) -> str:
+    """Where the record asks for bytes that the file does not have, or for fewer than the tensor's shape needs."""
+    try:
+        offset = int(record.get("offset") or 0)
+        length = int(record["length"]) if record.get("length") else None
+    except ValueError:
+        return "has an offset or length that is no number"
+    needed = -(-tensors.size(tensor) * BITS.get(tensor.data_type, 0) // 8)
+    if offset < 0 or (length is not None and length < 0):
+        return "has a negative offset or length"
+    if offset + (needed if length is None else length) > size:
+        return f"is too short: {size} bytes, needed up to {offset + (needed if length is None else length)}"
+    if length is not None and length < needed:
+        return f"gives {length} bytes to a tensor that needs {needed}"
+    return ""

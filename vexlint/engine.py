@@ -1,0 +1,179 @@
+"""Runs rules over a model and turns what they hit into findings: code, severity, fingerprint, waivers, order."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from vexlint.checks.context import Context
+from vexlint.config import Config, Waiver
+from vexlint.model import native
+from vexlint.model.model import Model
+from vexlint.model.read import read
+from vexlint.model.wire import Unreadable
+from vexlint.rulebook import Rule
+from vexlint.targets import Target
+from vexlint.values import FileReport, Finding, Hit, Place, Severity, Verdict, Waived
+
+UNREADABLE, TIMED_OUT, LAPSED = "VEX001", "VEX002", "VEX003"
+
+# What a target's verdict is worth: (the user named it, it is a default target); None says nothing
+VERDICTS: dict[Verdict, tuple[Severity | None, Severity | None]] = {
+    "refuses": (Severity.ERROR, Severity.WARNING),
+    "differs": (Severity.ERROR, Severity.WARNING),
+    "falls-back": (Severity.WARNING, Severity.INFO),
+    "needs-plugin": (Severity.WARNING, Severity.INFO),
+    "unknown": (None, None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one run judges with: the selected rules, the configuration, the targets, what to tell the user."""
+
+    rules: Mapping[str, Rule]
+    config: Config
+    targets: tuple[Target, ...]
+    notes: tuple[str, ...] = ()
+
+
+def check_file(path: Path, settings: Settings) -> FileReport:
+    """Reads and judges one file. Never raises for what is in the file: that is a finding, and where it keeps a check
+    from being carried out the file is incomplete."""
+    rules = settings.rules
+    context = Context(settings.config.contract(path), settings.targets, settings.config.plugins)
+    try:
+        model = read(path)
+    except Unreadable as error:
+        return _failed(path, rules[UNREADABLE], str(error))
+    except native.Stopped as error:
+        return _failed(path, rules[TIMED_OUT], str(error))
+    findings, reason = [], None
+    try:
+        findings = check(model, rules, context)
+    except Exception as error:  # a bug of ours on one file must not end the run for the others, nor pass the file
+        reason = f"a check failed, please report it: {type(error).__name__}: {error}"
+    if model.stopped is not None:
+        findings.append(_finding(rules[TIMED_OUT], Hit(Place("file"), model.stopped), context))
+        reason = reason or model.stopped
+    kept, waived = _waive(path, findings, settings.config, rules)
+    return FileReport(str(path), "incomplete" if reason else "checked", tuple(_ordered(kept)), tuple(waived), reason)
+
+
+def check(model: Model, rules: Mapping[str, Rule], context: Context) -> list[Finding]:
+    """The findings of these rules on one model, in the rules' order."""
+    findings = []
+    for rule in rules.values():
+        if rule.check is not None:
+            hits: list[Hit] = list(rule.check(model, context))
+            findings += [_finding(rule, hit, context) for hit in hits if severity(rule, hit, context) is not None]
+    return _numbered(findings)
+
+
+def severity(rule: Rule, hit: Hit, context: Context) -> Severity | None:
+    """What a hit is worth: what the check says, else what the contract, else what the target's verdict makes of it,
+    else what the page says. None where a verdict is worth nothing."""
+    if hit.severity is not None:
+        return hit.severity
+    if hit.contract:
+        return Severity.ERROR
+    if hit.verdict is not None:
+        named = any(t.named for t in context.targets if str(t) == hit.target)
+        return VERDICTS[hit.verdict][0 if named else 1]
+    return rule.severity
+
+
+def _finding(rule: Rule, hit: Hit, context: Context) -> Finding:
+    return Finding(
+        code=rule.code,
+        name=rule.name,
+        severity=severity(rule, hit, context) or Severity.INFO,
+        target=hit.target,
+        verdict=hit.verdict,
+        message=hit.message,
+        count=hit.count,
+        place=hit.place,
+        more=hit.more,
+        data=dict(hit.data),
+        fix="none",
+        help=hit.help,
+        fingerprint=fingerprint(rule.code, hit.target, hit.place),
+    )
+
+
+def fingerprint(code: str, target: str | None, place: Place, ordinal: int = 0) -> str:
+    """Identifies a finding over re-exports: code, runtime without its version, domain::op, output name (else the
+    place's name), and a number among equals. Neither message nor index are in it."""
+    runtime = (target or "").partition("@")[0]
+    operator = f"{place.domain}::{place.op}" if place.op else place.kind
+    axis = "" if place.axis is None else f"[{place.axis}]"
+    return f"{code}|{runtime}|{operator}|{place.value or place.name}{axis}|{ordinal}"
+
+
+def _numbered(findings: list[Finding]) -> list[Finding]:
+    seen: dict[str, int] = {}
+    numbered = []
+    for finding in findings:
+        ordinal = seen.get(finding.fingerprint, 0)
+        seen[finding.fingerprint] = ordinal + 1
+        mark = fingerprint(finding.code, finding.target, finding.place, ordinal)
+        numbered.append(replace(finding, fingerprint=mark))
+    return numbered
+
+
+def _ordered(findings: list[Finding]) -> list[Finding]:
+    """Worst first, then by code; the order of the file among equals."""
+    return sorted(findings, key=lambda f: (-f.severity.rank, f.code))
+
+
+def _failed(path: Path, rule: Rule, message: str) -> FileReport:
+    finding = _finding(rule, Hit(Place("file"), message), Context())
+    return FileReport(str(path), "incomplete", (finding,), (), message)
+
+
+def _waive(
+    path: Path, findings: list[Finding], config: Config, rules: Mapping[str, Rule]
+) -> tuple[list[Finding], list[Waived]]:
+    """Sets aside what a waiver covers. A waiver that has lapsed sets nothing aside and is a finding itself."""
+    today = datetime.date.today()
+    kept, waived = list(findings), list[Waived]()
+    for waiver in config.waivers:
+        if not config.covers(waiver.path, path):
+            continue
+        if flaw := _flaw(waiver, today):
+            message = f"the waiver of {waiver.rule} for {waiver.path} {flaw}: it sets nothing aside"
+            kept.append(_finding(rules[LAPSED], Hit(Place("file"), message), Context()))
+            continue
+        remaining = []
+        for finding in kept:
+            left, aside = _split(waiver, finding)
+            remaining += [left] if left else []
+            waived += [Waived(aside, waiver.reason, str(waiver.until or ""))] if aside else []
+        kept = remaining
+    return kept, waived
+
+
+def _flaw(waiver: Waiver, today: datetime.date) -> str:
+    if not waiver.reason.strip():
+        return "gives no reason"
+    if waiver.until is not None and waiver.until < today:
+        return f"ended on {waiver.until}"
+    return ""
+
+
+def _split(waiver: Waiver, finding: Finding) -> tuple[Finding | None, Finding | None]:
+    """The finding at the places that the waiver leaves, and at those that it sets aside."""
+    if waiver.rule not in (finding.code, finding.name) or finding.code in (UNREADABLE, TIMED_OUT, LAPSED):
+        return finding, None
+    places = (finding.place, *finding.more)
+    aside = [p for p in places if waiver.output in (None, p.value) and waiver.op in (None, p.op)]
+    left = [p for p in places if p not in aside]
+    return _at(finding, left), _at(finding, aside)
+
+
+def _at(finding: Finding, places: list[Place]) -> Finding | None:
+    if len(places) == 1 + len(finding.more):
+        return finding
+    return replace(finding, place=places[0], more=tuple(places[1:]), count=len(places)) if places else None

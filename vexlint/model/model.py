@@ -1,0 +1,341 @@
+"""The read-only view over a ModelProto: graphs at every depth, their nodes and values.
+
+Everything beyond the list of nodes is found when it is first asked for, so that a check pays for what it looks at.
+Only what can run is in the view: the main graph, its subgraphs, and the functions that are called from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vexlint.model import schemas, tensors
+from vexlint.values import Place, PlaceKind
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+
+    from vexlint.model.shapes import Shape
+
+OperatorKey = tuple[str, str]  # (domain, op_type); the default domain is ""
+
+
+def plain_domain(domain: str) -> str:
+    """ "ai.onnx" and "" are the same domain."""
+    return "" if domain == "ai.onnx" else domain
+
+
+class Node:
+    """One node of one graph. `inputs` and `outputs` are value names, "" for an optional one left out."""
+
+    __slots__ = ("graph", "index", "proto")
+
+    def __init__(self, proto: NodeProto, graph: Graph, index: int) -> None:
+        self.proto = proto
+        self.graph = graph
+        self.index = index
+
+    @property
+    def op(self) -> str:
+        return self.proto.op_type
+
+    @property
+    def domain(self) -> str:
+        return plain_domain(self.proto.domain)
+
+    @property
+    def name(self) -> str:
+        return self.proto.name
+
+    @property
+    def inputs(self) -> list[str]:
+        return list(self.proto.input)
+
+    @property
+    def outputs(self) -> list[str]:
+        return list(self.proto.output)
+
+    @property
+    def schema(self) -> schemas.Operator | None:
+        """The operator at the opset that this node's graph imports; None where the standard has none."""
+        return schemas.operator(self.domain, self.op, self.graph.opsets.get(self.domain, 0))
+
+    @property
+    def place(self) -> Place:
+        first = next((o for o in self.proto.output if o), "")
+        return Place("node", self.graph.path, self.index, self.proto.domain, self.op, self.name, first)
+
+    def input(self, position: int) -> Value | None:
+        """The value at an input position, None where the node leaves it out."""
+        names = self.proto.input
+        if position >= len(names) or not names[position]:
+            return None
+        return Value(self.graph, names[position])
+
+    def attribute(self, name: str) -> Any:
+        """The attribute as a Python value, the schema's default where the node does not write it, else None.
+
+        Strings come as str; tensors and graphs as protos. An attribute that refers to the caller of a function
+        (`ref_attr_name`) is unknown here: None.
+        """
+        for attribute in self.proto.attribute:
+            if attribute.name == name:
+                return None if attribute.ref_attr_name else attribute_value(attribute)
+        schema = self.schema
+        declared = schema.attributes.get(name) if schema else None
+        return declared.default if declared else None
+
+
+def attribute_value(attribute: AttributeProto) -> Any:
+    """What an AttributeProto holds: int, float, str, list of those, TensorProto or GraphProto (or lists)."""
+    kind = int(attribute.type)
+    if kind == 0:  # IR version 1 wrote no type: the field that is set says it
+        kind = next((k for k, (f, many) in ATTRIBUTE_FIELDS.items() if not many and attribute.HasField(f)), 0)
+    if kind not in ATTRIBUTE_FIELDS:
+        return None
+    field, many = ATTRIBUTE_FIELDS[kind]
+    value = getattr(attribute, field)
+    if field == "s":
+        return value.decode("utf-8", "replace")
+    if field == "strings":
+        return [v.decode("utf-8", "replace") for v in value]
+    return list(value) if many else value
+
+
+# AttributeProto.AttributeType -> (field, repeated)
+ATTRIBUTE_FIELDS: dict[int, tuple[str, bool]] = {
+    1: ("f", False), 2: ("i", False), 3: ("s", False), 4: ("t", False), 5: ("g", False), 11: ("sparse_tensor", False),
+    13: ("tp", False), 6: ("floats", True), 7: ("ints", True), 8: ("strings", True), 9: ("tensors", True),
+    10: ("graphs", True), 12: ("sparse_tensors", True), 14: ("type_protos", True),
+}  # fmt: skip
+
+
+class Value:
+    """A tensor by name, seen from a graph: who makes it, whether it is a constant, its declared or inferred shape."""
+
+    __slots__ = ("graph", "name")
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph = graph
+        self.name = name
+
+    @property
+    def home(self) -> Graph | None:
+        """The graph that defines the name, this one or one around it."""
+        graph: Graph | None = self.graph
+        while graph is not None and self.name not in graph.defined:
+            graph = graph.parent
+        return graph
+
+    @property
+    def producer(self) -> Node | None:
+        home = self.home
+        return home.producers.get(self.name) if home else None
+
+    @property
+    def tensor(self) -> TensorProto | None:
+        """The TensorProto where the value is an initializer or a Constant's tensor, else None.
+
+        An initializer that is an input too can be replaced by a caller; what is judged is the run that replaces none.
+        """
+        home = self.home
+        if home is None:
+            return None
+        if self.name in home.initializers:
+            return home.initializers[self.name]
+        maker = home.producers.get(self.name)
+        if maker is None or maker.op != "Constant" or maker.domain:
+            return None
+        value: TensorProto | None = maker.attribute("value")
+        return value
+
+    @property
+    def constant(self) -> list[Any] | None:
+        """The elements of a constant, row-major, or None where it is none or its payload cannot be read."""
+        maker = self.producer
+        if maker is not None and maker.op == "Constant" and not maker.domain:
+            for name in ("value_int", "value_float"):
+                if (single := maker.attribute(name)) is not None:
+                    return [single]
+            for name in ("value_ints", "value_floats"):
+                if (several := maker.attribute(name)) is not None:
+                    return list(several)
+        tensor = self.tensor
+        return None if tensor is None else tensors.values(tensor, self.graph.model.folder)
+
+    @property
+    def shape(self) -> Shape | None:
+        """Declared where the file declares it, else inferred; None where neither knows it."""
+        home = self.home
+        return None if home is None else home.shape(self.name)
+
+
+class Graph:
+    """The main graph, a subgraph of a control-flow node, or the body of a function that is called."""
+
+    def __init__(self, model: Model, proto: Any, path: str, owner: Node | None, opsets: dict[str, int]) -> None:
+        self.model = model
+        self.proto: Any = proto  # a GraphProto, or a FunctionProto, whose inputs and outputs are bare names
+        self.owner = owner  # the control-flow node that this graph belongs to
+        self.parent = owner.graph if owner else None
+        self.is_function = not hasattr(proto, "initializer")
+        self.path = path
+        self.opsets = opsets
+        self.nodes = [Node(n, self, i) for i, n in enumerate(proto.node)]
+
+    def _entries(self, field: str) -> dict[str, ValueInfoProto]:
+        return {} if self.is_function else {v.name: v for v in getattr(self.proto, field)}
+
+    @cached_property
+    def initializers(self) -> dict[str, TensorProto]:
+        return {} if self.is_function else {t.name: t for t in self.proto.initializer}
+
+    @cached_property
+    def inputs(self) -> dict[str, ValueInfoProto]:
+        """Declared inputs that a caller feeds: those an initializer of the same name fills are left out."""
+        return {k: v for k, v in self._entries("input").items() if k not in self.initializers}
+
+    @cached_property
+    def outputs(self) -> dict[str, ValueInfoProto]:
+        return self._entries("output")
+
+    @cached_property
+    def declared(self) -> dict[str, ValueInfoProto]:
+        """Every value whose type the file declares."""
+        return self._entries("value_info") | self._entries("input") | self.outputs
+
+    @cached_property
+    def producers(self) -> dict[str, Node]:
+        return {name: node for node in self.nodes for name in node.proto.output if name}
+
+    @cached_property
+    def defined(self) -> frozenset[str]:
+        sparse = [] if self.is_function else [s.values.name for s in self.proto.sparse_initializer]
+        inputs = self.proto.input if self.is_function else self._entries("input")
+        return frozenset((*self.producers, *self.initializers, *sparse, *inputs))
+
+    @cached_property
+    def captured(self) -> dict[int, set[str]]:
+        """Node index -> the values of this graph that the node's subgraphs, at any depth, read from here."""
+        found: dict[int, set[str]] = {}
+        for inner in self.model.graphs:
+            if inner.owner is not None and inner.parent is self:
+                names = {n for node in inner.nodes for n in node.proto.input} | set(inner.outputs)
+                names = names.union(*inner.captured.values()) - inner.defined
+                found.setdefault(inner.owner.index, set()).update(names - {""})
+        return found
+
+    def reads(self, node: Node) -> list[str]:
+        """The values a node depends on: its inputs, and what its subgraphs read from around them."""
+        return [name for name in node.proto.input if name] + sorted(self.captured.get(node.index, ()))
+
+    def upstream(self, name: str) -> Iterator[Node]:
+        """The nodes of this graph that a value depends on, nearest first."""
+        seen, row = set[int](), [name]
+        while row:
+            makers = [self.producers[n] for n in row if n in self.producers]
+            fresh = {m.index: m for m in makers if m.index not in seen}
+            seen.update(fresh)
+            yield from fresh.values()
+            row = [n for maker in fresh.values() for n in self.reads(maker)]
+
+    def depends(self, name: str, source: str) -> bool:
+        """Whether a value depends on another one of this graph, or is it."""
+        return name == source or any(source in self.reads(node) for node in self.upstream(name))
+
+    def shape(self, name: str) -> Shape | None:
+        """See `Value.shape`. Shapes of constants come from their tensors."""
+        from vexlint.model.shapes import declared_shape
+
+        if name in self.initializers:
+            return declared_shape(self.initializers[name])
+        if name in self.declared and (shape := declared_shape(self.declared[name])) is not None:
+            return shape
+        return self.model.inferred.get((self.path, name))
+
+
+class Model:
+    """One file. `path` is where it was read from; `folder` where its external data lies."""
+
+    def __init__(self, proto: ModelProto, path: Path) -> None:
+        self.proto = proto
+        self.path = path
+        self.folder = path.parent
+        self.stopped: str | None = None
+        self.opsets = {plain_domain(o.domain): o.version for o in proto.opset_import}
+        if not self.opsets and proto.ir_version < 3:
+            self.opsets = {"": 1}  # IR 1 and 2 had no imports: operators were those of opset 1
+        self.graph = Graph(self, proto.graph, "graph", None, self.opsets)
+        self.functions = {(plain_domain(f.domain), f.name): f for f in proto.functions}
+        self.graphs: list[Graph] = []
+        called: set[OperatorKey] = set()
+        self._walk(self.graph, called)
+
+    def _walk(self, graph: Graph, called: set[OperatorKey]) -> None:
+        self.graphs.append(graph)
+        for node in graph.nodes:
+            for attribute in node.proto.attribute:
+                if attribute.type in (0, 5, 10):  # none written (IR 1), GRAPH, GRAPHS
+                    for label, proto in _subgraphs(attribute):
+                        path = f"{graph.path}/node[{node.index}]/{label}"
+                        self._walk(Graph(self, proto, path, node, graph.opsets), called)
+            if self.functions:
+                key = (node.domain, node.op)
+                if key in self.functions and key not in called:
+                    called.add(key)
+                    body = self.functions[key]
+                    imports = {plain_domain(o.domain): o.version for o in body.opset_import}
+                    path = f"function {body.domain}::{body.name}"
+                    self._walk(Graph(self, body, path, None, imports or self.opsets), called)
+
+    @cached_property
+    def operators(self) -> dict[OperatorKey, list[Node]]:
+        """(domain, operator) -> its nodes at every depth, in file order."""
+        groups: dict[OperatorKey, list[Node]] = {}
+        for graph in self.graphs:
+            for node in graph.nodes:
+                proto = node.proto
+                key = (plain_domain(proto.domain), proto.op_type)
+                if (group := groups.get(key)) is None:
+                    groups[key] = [node]
+                else:
+                    group.append(node)
+        return groups
+
+    def nodes(self, *ops: str, domain: str = "") -> list[Node]:
+        """The nodes of these operators of one domain at every depth: a look-up, not a walk."""
+        return [node for op in ops for node in self.operators.get((domain, op), ())]
+
+    @cached_property
+    def metadata(self) -> dict[str, str]:
+        return {entry.key: entry.value for entry in self.proto.metadata_props}
+
+    @cached_property
+    def inferred(self) -> dict[tuple[str, str], Shape]:
+        """(graph path, value) -> shape, as ONNX shape inference finds it in a child process.
+
+        What inference could not reach is not in it. Where the child hung or crashed nothing is, and `stopped` says
+        so: the caller must report it, for then checks judged without shapes.
+        """
+        from vexlint.model import native
+        from vexlint.model.shapes import infer
+
+        try:
+            return infer(self.proto)
+        except native.Stopped as error:
+            self.stopped = str(error)
+            return {}
+
+
+def _subgraphs(attribute: AttributeProto) -> Iterator[tuple[str, GraphProto]]:
+    if attribute.HasField("g"):
+        yield attribute.name, attribute.g
+    for index, graph in enumerate(attribute.graphs):
+        yield f"{attribute.name}[{index}]", graph
+
+
+def value_place(kind: PlaceKind, name: str, axis: int | None = None, graph: str = "graph") -> Place:
+    """The place of a graph input, output, initializer or import."""
+    return Place(kind, graph, name=name, value=name if kind != "import" else "", axis=axis)

@@ -1,0 +1,33 @@
+"""From a path to a `Model`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vexlint.model import native, proto, wire
+from vexlint.model.model import Model
+from vexlint.model.wire import Unreadable
+
+TEXT_SUFFIXES = (".onnxtxt", ".onnxtext")
+
+
+def read(path: Path) -> Model:
+    """The model in a file, ONNX protobuf or, by its suffix, ONNX text; weights stay on disk.
+
+    Raises `Unreadable` where the file is no readable model (the message says what is wrong and at which byte or line)
+    and `native.Stopped` where the text parser hung or crashed.
+    """
+    try:
+        data = _text(path) if path.suffix in TEXT_SUFFIXES else wire.strip(path).data
+    except OSError as error:
+        raise Unreadable(f"cannot be opened: {error.strerror}") from None
+    return Model(proto.parse(data), path)
+
+
+def _text(path: Path) -> bytes:
+    try:
+        return native.call("parse", path.read_text("utf-8").encode())
+    except native.Refused as error:
+        raise Unreadable(f"not ONNX text: {error}") from None
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"not ONNX text: byte {error.start} is not UTF-8") from None

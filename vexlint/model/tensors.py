@@ -1,0 +1,99 @@
+"""Constants: what a TensorProto says and, on demand, its numbers, without numpy."""
+
+from __future__ import annotations
+
+import math
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onnx import TensorProto
+
+# TensorProto.DataType -> name as ONNX text writes it (onnx.proto3, DataType)
+DTYPES = {
+    1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string", 9: "bool",
+    10: "float16", 11: "double", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16",
+    17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4",
+    23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2", 27: "float6e2m3", 28: "float6e3m2",
+}  # fmt: skip
+
+# data_type -> struct format of one element in raw_data (little endian); 4-bit and 8-bit floats are not decoded
+RAW_FORMATS = {1: "f", 2: "B", 3: "b", 4: "H", 5: "h", 6: "i", 7: "q", 9: "?", 10: "e", 11: "d", 12: "I", 13: "Q"}
+# data_type -> the typed field that holds its elements when raw_data does not (onnx.proto3, TensorProto)
+TYPED_FIELDS = {1: "float_data", 7: "int64_data", 11: "double_data", 12: "uint64_data", 13: "uint64_data"}
+HALF, BFLOAT16 = 10, 16
+
+
+def dtype_name(data_type: int) -> str:
+    return DTYPES.get(data_type, f"type {data_type}")
+
+
+def size(tensor: TensorProto) -> int:
+    """Number of elements; 1 for a scalar."""
+    return math.prod(tensor.dims)
+
+
+def external(tensor: TensorProto) -> dict[str, str] | None:
+    """The external-data record (location, offset, length, …) or None where the payload is in the proto."""
+    if tensor.data_location != 1:  # TensorProto.EXTERNAL
+        return None
+    return {entry.key: entry.value for entry in tensor.external_data}
+
+
+def values(tensor: TensorProto, folder: Path | None = None, most: int = 65536) -> list[Any] | None:
+    """The elements as Python numbers, row-major, or None where they cannot be had.
+
+    A payload outside the proto is read from `folder`. None is returned for a tensor of more than `most` elements,
+    for types that Python has no number for, and where the payload is missing or too short: a check that needs the
+    numbers stays silent then, and the rule about the payload speaks.
+    """
+    count = size(tensor)
+    if count > most or count < 0:
+        return None
+    record = external(tensor)
+    if record is not None:
+        raw = _read(record, folder)
+        return None if raw is None else _decode(raw, tensor.data_type, count)
+    if tensor.HasField("raw_data"):
+        return _decode(tensor.raw_data, tensor.data_type, count)
+    return _typed(tensor, count)
+
+
+def _typed(tensor: TensorProto, count: int) -> list[Any] | None:
+    found: list[Any] = list(getattr(tensor, TYPED_FIELDS.get(tensor.data_type, "int32_data")))
+    if len(found) != count:
+        return None
+    if tensor.data_type == HALF:
+        return list(struct.unpack(f"<{count}e", struct.pack(f"<{count}H", *found)))
+    if tensor.data_type == BFLOAT16:
+        return _bfloat16(found)
+    return found if tensor.data_type in RAW_FORMATS else None
+
+
+def _decode(raw: bytes, data_type: int, count: int) -> list[Any] | None:
+    if data_type == BFLOAT16:
+        return _bfloat16(list(struct.unpack(f"<{count}H", raw))) if len(raw) == 2 * count else None
+    form = RAW_FORMATS.get(data_type)
+    if form is None or len(raw) != struct.calcsize("<" + form) * count:
+        return None
+    return list(struct.unpack(f"<{count}{form}", raw))
+
+
+def _bfloat16(bits: list[int]) -> list[float]:
+    return list(struct.unpack(f"<{len(bits)}f", struct.pack(f"<{len(bits)}I", *(b << 16 for b in bits))))
+
+
+def _read(record: dict[str, str], folder: Path | None) -> bytes | None:
+    """The bytes of an external record, None where they are missing or where its path leaves the model's folder."""
+    if folder is None:
+        return None
+    try:
+        place = (folder / record["location"]).resolve()
+        if not place.is_relative_to(folder.resolve()):
+            return None
+        with place.open("rb") as file:
+            file.seek(int(record.get("offset", "0")))
+            return file.read(int(record.get("length", "-1")))
+    except (OSError, KeyError, ValueError):
+        return None

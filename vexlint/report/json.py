@@ -1,0 +1,45 @@
+"""JSON for programs, schema 1: see docs/json.md. Keys are only ever added within a schema."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from vexlint import __version__
+from vexlint.values import FileReport, Finding, Report, Severity
+
+SCHEMA = 1
+
+
+def render(report: Report) -> str:
+    """The report as one JSON document, ending in a newline."""
+    document = {
+        "vexlint": __version__,
+        "schema": SCHEMA,
+        "files": [_file(f) for f in report.files],
+        "targets": list(report.targets),
+        "summary": {
+            "errors": report.count(Severity.ERROR),
+            "warnings": report.count(Severity.WARNING),
+            "infos": report.count(Severity.INFO),
+            "files": len(report.files),
+            "incomplete": report.incomplete,
+        },
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _file(file: FileReport) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "sha256": file.sha256,
+        "status": file.status,
+        "reason": file.reason,
+        "findings": [_finding(f) for f in file.findings],
+        "waived": [{"finding": _finding(w.finding), "reason": w.reason, "until": w.until or None} for w in file.waived],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {**asdict(finding), "severity": finding.severity.value}
