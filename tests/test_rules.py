@@ -17,7 +17,13 @@ from vexlint.rulebook import Example, Rule
 from vexlint.values import FileReport, VexlintError
 
 RULES = rulebook.load()
-CASES = [pytest.param(r, e, id=f"{r.code}-{e.title}") for r in RULES.values() for e in r.examples()]
+
+
+def label(value: Rule | Example) -> str:
+    return value.code if isinstance(value, Rule) else value.title
+
+
+CASES = [(r, e) for r in RULES.values() for e in r.examples()]
 
 
 def judge(text: str, example: Example, folder: Path) -> FileReport:
@@ -33,7 +39,7 @@ def judge_file(path: Path, example: Example) -> FileReport:
     return engine.check_file(path, Settings(RULES, config, targets.resolve([])[0]))
 
 
-@pytest.mark.parametrize(("rule", "example"), [c for c in CASES if c.values[1].bad or c.values[1].bad_maker])
+@pytest.mark.parametrize(("rule", "example"), [c for c in CASES if c[1].bad or c[1].bad_maker], ids=label)
 def test_bad_reports_exactly_what_the_page_says(rule: Rule, example: Example, tmp_path: Path) -> None:
     if example.bad_maker:
         names = {"folder": tmp_path, "onnx": onnx}
@@ -49,7 +55,7 @@ def test_bad_reports_exactly_what_the_page_says(rule: Rule, example: Example, tm
     assert report.status == "checked"
 
 
-@pytest.mark.parametrize(("rule", "example"), [c for c in CASES if c.values[1].good])
+@pytest.mark.parametrize(("rule", "example"), [c for c in CASES if c[1].good], ids=label)
 def test_good_is_silent_for_every_rule(rule: Rule, example: Example, tmp_path: Path) -> None:
     report = judge(example.good, example, tmp_path)
     assert [(f.code, f.message) for f in report.findings] == []

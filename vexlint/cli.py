@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vexlint.engine import Settings
 
 CLEAN, FINDINGS, NOT_JUDGED = 0, 1, 2
+INTERRUPTED = 130  # what typer makes of Ctrl-C, where it does not raise Abort
 MANY = 20  # from this many files on a terminal shows a progress bar
 
 app = typer.Typer(
@@ -38,7 +39,7 @@ def main() -> None:
     """The `vexlint` program. A user's mistake is a sentence on stderr and exit code 2, never a traceback."""
     gc.disable()  # a run is short and its objects live to its end: collecting would cost a third of a large check
     try:
-        sys.exit(app(standalone_mode=False))
+        code = app(standalone_mode=False)
     except VexlintError as error:
         _fail(str(error))
     except (KeyboardInterrupt, typer.Abort):
@@ -50,6 +51,9 @@ def main() -> None:
         if not hasattr(error, "format_message"):
             raise
         _fail(f"{error.format_message().rstrip('.')}; see vexlint --help")  # typer's own complaints
+    if code == INTERRUPTED:
+        _fail("interrupted")
+    sys.exit(code)
 
 
 def _fail(message: str) -> None:
@@ -74,7 +78,7 @@ def root(
 
 @app.command()
 def check(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Files, folders or globs.", show_default=False)],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Files, folders or globs.", show_default=False)],
     target: Annotated[
         list[str], typer.Option(help="Where the model goes, e.g. tensorrt@11.5; repeatable.", show_default=False)
     ] = [],  # noqa: B006  typer copies it

@@ -45,7 +45,7 @@ class Shift:
 
     def __str__(self) -> str:
         image = "" if self.image_px is None else f" = {self.image_px:.2f} px of the image (stride {self.stride:g})"
-        return f"up to {self.input_px:.3f} px of its input{image}"
+        return f"by up to {self.input_px:.3f} px of its input{image}"
 
 
 def align_corners(model: Model, context: Context) -> Iterator[Hit]:
