@@ -95,7 +95,7 @@ def test_everything_a_configuration_says(tmp_path: Path) -> None:
         (('path = "models/**/detector*.onnx"\n', ""), "model 1: path is missing"),
         (('rule = "VEX301"\n', ""), "waive 1: rule is missing"),
         (("until = 2027-06-30", 'until = "soon"'), "waive 1: until should be date, not 'soon'"),
-        (("TRT::EfficientNMS_TRT", "EfficientNMS_TRT"), "plugin 1: operator should be written domain::Op"),
+        (('operator = "TRT::EfficientNMS_TRT"\n', ""), "plugin 1: operator is missing"),
         (("[[model]]", "[model]"), "model should be list"),
         (('["VEX3"]', "[3]"), "select should be a list of strings"),
         (('"detect"', '"detection"'), "task = 'detection' is none of"),

@@ -68,8 +68,10 @@ class Waiver:
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One `[[plugin]]` entry: a custom node (`domain::Op`) that ships with the deployment, on these runtimes (all
-    where empty)."""
+    """One `[[plugin]]` entry: a custom node that ships with the deployment, on these runtimes (all where empty).
+
+    `operator` is written `domain::Op`, or `Op` alone for the default domain.
+    """
 
     operator: str
     targets: tuple[str, ...] = ()
@@ -289,7 +291,4 @@ def _waiver(read: _Reader, table: dict[str, Any], where: str) -> Waiver:
 
 def _plugin(read: _Reader, table: dict[str, Any], where: str) -> Plugin:
     read.keys(table, ["operator", "targets"], where)
-    operator = read.text(table, "operator", where)
-    if "::" not in operator:
-        raise read.fail(where, f"operator should be written domain::Op, not {operator!r}")
-    return Plugin(operator, read.strings(table, "targets", where))
+    return Plugin(read.text(table, "operator", where), read.strings(table, "targets", where))

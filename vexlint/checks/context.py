@@ -18,4 +18,5 @@ class Context:
 
     def plugin(self, domain: str, op: str) -> Plugin | None:
         """The plugin entry that allows a custom operator, None where no entry names it."""
-        return next((p for p in self.plugins if p.operator == f"{domain}::{op}"), None)
+        names = (f"{domain}::{op}",) if domain else (f"ai.onnx::{op}", f"::{op}", op)
+        return next((p for p in self.plugins if p.operator in names), None)

@@ -8,7 +8,7 @@ from vexlint.checks.context import Context
 from vexlint.model import heads
 from vexlint.model.model import Model, Node, value_place
 from vexlint.model.shapes import Shape
-from vexlint.values import Hit, Severity
+from vexlint.values import Hit, Place, Severity
 
 INT32_MAX = 2**31 - 1
 
@@ -19,21 +19,26 @@ def nms_outside(model: Model, context: Context) -> Iterator[Hit]:
     for head in heads.find(model):
         message = f"detector head {head}: NMS is outside the graph"
         message += ", the contract wants it inside" if wanted else ""
+        way_out = "suppress in the application with the same thresholds on every runtime"
+        if model.metadata.get("task") != "obb":  # rotated boxes need another overlap
+            way_out += f", or insert it: vexlint nms {model.path.name} -o OUT (from version 0.3)"
         yield Hit(
             value_place("output", head.output),
             message,
-            f"suppress in the application with the same thresholds on every runtime, or insert it: vexlint nms "
-            f"{model.path.name} -o OUT (from version 0.3)",
+            way_out,
             contract=wanted,
             data={"layout": head.layout.name, "classes": head.classes},
         )
 
 
 def nms_arguments(model: Model, context: Context) -> Iterator[Hit]:
-    """VEX502: arguments with which NonMaxSuppression selects nothing, or the wrong boxes."""
+    """VEX502: arguments with which NonMaxSuppression selects nothing, or the wrong boxes; one hit a fault."""
+    faults: dict[tuple[str, str, Severity], list[Place]] = {}
     for node in model.nodes("NonMaxSuppression"):
-        for message, way_out, severity in (*_limits(node), *_layout(node)):
-            yield Hit(node.place, message, way_out, severity=severity)
+        for fault in (*_limits(node), *_layout(node)):
+            faults.setdefault(fault, []).append(node.place)
+    for (message, way_out, severity), places in faults.items():
+        yield Hit(places[0], message, way_out, severity=severity, more=tuple(places[1:]), count=len(places))
 
 
 def _limits(node: Node) -> Iterator[tuple[str, str, Severity]]:
@@ -45,7 +50,7 @@ def _limits(node: Node) -> Iterator[tuple[str, str, Severity]]:
         yield f"max_output_boxes_per_class {how}: nothing is selected", "write the number of boxes", Severity.ERROR
     elif most > INT32_MAX:
         yield (
-            f"max_output_boxes_per_class is {most:g}, no limit at all: a target that plans memory ahead allocates "
+            "max_output_boxes_per_class is so large that it is no limit: a target that plans memory ahead allocates "
             "for every box of every class",
             "write the number of boxes the application takes",
             Severity.INFO,

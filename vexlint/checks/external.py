@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vexlint.checks.context import Context
-from vexlint.model import tensors, wire
+from vexlint.model import tensors
 from vexlint.model.model import Graph, Model
-from vexlint.values import Hit, Place
+from vexlint.model.wire import payload_of
+from vexlint.values import Hit, Place, Severity
 
 if TYPE_CHECKING:
     from onnx import TensorProto
+
+OUTSIDE = "lies outside the model's folder: runtimes refuse to follow it"
+LINKED = "is a link out of the folder, as the model is: OpenVINO and onnx.checker refuse to follow it"
 
 # bits of one element by TensorProto.DataType; sub-byte types are packed
 BITS = {
@@ -28,9 +32,9 @@ def external_data(model: Model, context: Context) -> Iterator[Hit]:
     found: dict[tuple[str, str], list[Place]] = {}
     for place, tensor in _tensors(model):
         record = tensors.external(tensor)
-        if record is None or wire.PAYLOAD_KEY in record:
+        if record is None or (model.stripped is not None and payload_of(tensor, model.stripped) is not None):
             continue  # in the file itself
-        fault = _fault(model.folder, record, tensor, sizes)
+        fault = _fault(model, record, tensor, sizes)
         if fault:
             found.setdefault((record.get("location", ""), fault), []).append(place)
     for (location, fault), places in found.items():
@@ -38,6 +42,7 @@ def external_data(model: Model, context: Context) -> Iterator[Hit]:
             places[0],
             f"external data {location!r} {fault}",
             "keep the data file in the model's folder and ship both together",
+            severity=Severity.WARNING if fault == LINKED else None,  # ONNX Runtime follows it
             data={"location": location},
             more=tuple(places[1:]),
             count=len(places),
@@ -63,14 +68,16 @@ def _sparse(graph: Graph, name: str) -> Place:
     return Place("initializer", graph.path, name=name, value=name)
 
 
-def _fault(folder: Path, record: dict[str, str], tensor: TensorProto, sizes: dict[str, int | None]) -> str:
-    location = record.get("location", "")
+def _fault(model: Model, record: dict[str, str], tensor: TensorProto, sizes: dict[str, int | None]) -> str:
+    folder, location = model.folder, record.get("location", "")
     if not location:
         return "has no location"
     if Path(location).is_absolute() or location[1:2] == ":":
         return "is an absolute path: it exists on one machine only"
-    if not (folder / location).resolve().is_relative_to(folder.resolve()):
-        return "lies outside the model's folder: ONNX Runtime refuses to follow it"
+    place = (folder / location).resolve()
+    if not place.is_relative_to(folder.resolve()):
+        linked = place.is_relative_to(model.path.resolve().parent)
+        return LINKED if linked and not Path(location).is_absolute() else OUTSIDE
     if location not in sizes:
         path = folder / location
         sizes[location] = path.stat().st_size if path.is_file() else None

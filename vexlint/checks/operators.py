@@ -29,6 +29,10 @@ DOMAINS = {
     "TRT": "a TensorRT plugin: it runs there and nowhere else",
     "ai.onnx.contrib": "an operator of onnxruntime-extensions: ship that library with ONNX Runtime",
 }
+# Experimental operators of the first releases; ONNX Runtime 1.32 runs them in files below opset 10
+DROPPED = ("Affine", "Crop", "ImageScaler", "ParametricSoftplus", "ScaledTanh")
+# Operators that ONNX Runtime has of its own below the opset where the standard has them
+EARLY = {("", "LayerNormalization")}
 # Values of a later or earlier version of the operator that ONNX Runtime or OpenVINO run all the same (seen with
 # ONNX Runtime 1.32 and OpenVINO 2026.4.1): outside the standard, but not refused everywhere
 TOLERATED = {
@@ -54,11 +58,18 @@ def custom_node(model: Model, context: Context) -> Iterator[Hit]:
         message, way_out = _stranger(domain, op, nodes[0])
         more = tuple(n.place for n in nodes[1:])
         if refusing is None:
-            yield Hit(nodes[0].place, message, way_out, more=more, count=len(nodes))
+            grade = _grade(domain, context)
+            yield Hit(nodes[0].place, message, way_out, severity=grade, more=more, count=len(nodes))
         else:
             for target in refusing or ():
                 text = f"{message}; the plugin that the configuration allows is not for {target}"
                 yield Hit(nodes[0].place, text, way_out, target, "refuses", more=more, count=len(nodes))
+
+
+def _grade(domain: str, context: Context) -> Severity | None:
+    """A warning for ONNX Runtime's own operators unless another runtime was named, else the page's."""
+    others = any(t.named and t.runtime not in ("onnx", "onnxruntime") for t in context.targets)
+    return Severity.WARNING if domain == "com.microsoft" and not others else None
 
 
 def _without_plugin(domain: str, op: str, context: Context) -> list[str] | None:
@@ -76,6 +87,13 @@ def _covers(allowed: tuple[str, ...], runtime: str, name: str) -> bool:
 
 def _stranger(domain: str, op: str, node: Node) -> tuple[str, str]:
     """What a node outside the standard is, and the way out."""
+    if not domain and op.endswith("_TRT"):
+        return f"{op} is a TensorRT plugin, no ONNX operator", DOMAINS["TRT"]
+    if not domain and op in DROPPED:
+        return (
+            f"{op} was an experimental operator of ONNX that opset 10 no longer has",
+            "ONNX Runtime runs it in old files, nobody else: export again",
+        )
     if not domain:
         close = schemas.nearest("", op)
         return (
@@ -106,6 +124,7 @@ def newer_than_opset(model: Model, context: Context) -> Iterator[Hit]:
                 f"{op} enters {where} at opset {versions[0]}; the file imports {opset}",
                 f"export at opset {versions[0]} or later (onnx {release}), or with the operators of opset {opset}; "
                 "never raise the number alone",
+                severity=Severity.WARNING if (domain, op) in EARLY else None,
                 data={"since": versions[0], "opset": opset},
                 more=tuple(n.place for n in early[1:]),
                 count=len(early),

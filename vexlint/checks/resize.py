@@ -57,7 +57,9 @@ def align_corners(model: Model, context: Context) -> Iterator[Hit]:
     groups: dict[str, list[Node]] = {}
     for node in interpolating(model):
         mode = canonical(node)
-        if mode != (wanted or PLAIN).removeprefix("pytorch_") and (wanted or mode == "align_corners"):
+        distance = shift(node, mode, wanted or PLAIN)
+        moves = distance is None or distance.input_px > 0
+        if mode != (wanted or PLAIN).removeprefix("pytorch_") and (wanted or mode == "align_corners") and moves:
             groups.setdefault(mode, []).append(node)
     for mode, nodes in groups.items():
         against = wanted or PLAIN
@@ -90,7 +92,7 @@ def modes_mixed(model: Model, context: Context) -> Iterator[Hit]:
     modes = {n: canonical(n) for n in interpolating(model)}
     if len(set(modes.values())) < 2:
         return
-    behind = [n for n in modes if any(m.op in ("Conv", "ConvTranspose") for m in n.graph.upstream(n.outputs[0]))]
+    behind = [n for n in modes if _behind_convolution(n) and any(a.length != 1 for a in axes(n))]
     counts = Counter(modes[n] for n in behind)
     if len(counts) < 2:
         return
@@ -105,6 +107,12 @@ def modes_mixed(model: Model, context: Context) -> Iterator[Hit]:
         more=tuple(n.place for n in odd[1:]),
         count=len(odd),
     )
+
+
+def _behind_convolution(node: Node) -> bool:
+    """Whether what is resized (not the size it gets) comes from a convolution."""
+    source = node.inputs[0]
+    return any(maker.op in ("Conv", "ConvTranspose") for maker in node.graph.upstream(source))
 
 
 def interpolating(model: Model) -> list[Node]:

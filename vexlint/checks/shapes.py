@@ -37,7 +37,7 @@ def dynamic_axis(model: Model, context: Context) -> Iterator[Hit]:
         elif needing:
             names = ", ".join(map(str, needing))
             message += f"; {names} builds no engine without an optimization profile"
-            message += f", {' and '.join(running)} run{'s' if len(running) == 1 else ''} it" if running else ""
+            message += f", {' and '.join(running)} take{'s' if len(running) == 1 else ''} it without" if running else ""
         silent = not fixed and not needing and _allowed(context, name)
         if not silent:
             yield Hit(
@@ -74,13 +74,23 @@ def _covered(context: Context, name: str, shape: Shape) -> bool:
 
 
 def _kind(shape: Shape, axis: int) -> str:
-    """batch, height, width or axis, by position: an image is NCHW, or NHWC where only its last axis is 1, 3 or 4."""
-    if axis == 0:
-        return "batch"
+    """batch, height, width, sequence or axis: what the symbol says, else by position.
+
+    An image is NCHW, or NHWC where only its last axis is 1, 3 or 4; without a batch CHW.
+    """
+    symbol = str(shape.dims[axis]).lower()
+    for kind in ("batch", "height", "width", "sequence"):
+        if kind in symbol or (kind == "sequence" and "seq" in symbol):
+            return kind
+    grey = shape.size(0) == 1 and not isinstance(shape.dims[-1], int)
+    if shape.rank == 3 and (shape.size(0) in (3, 4) or grey):
+        return ("channels", "height", "width")[axis]
     if shape.rank == 4:
         last = shape.size(3) in (1, 3, 4) and shape.size(1) not in (1, 3, 4)
         kinds = ("batch", "height", "width", "channels") if last else ("batch", "channels", "height", "width")
         return kinds[axis]
+    if shape.rank > 1 and axis == 0:
+        return "batch"
     return "sequence" if shape.rank == 3 and axis == 1 else "axis"
 
 

@@ -1,28 +1,31 @@
 """Detector heads: outputs that hold one row of boxes and scores a grid place, before non-maximum suppression.
 
 A family of heads is one entry in `LAYOUTS`. A head is recognised by its shape (as many places as the image has grid
-cells), by the concatenation of levels behind it, and by what the exporter's metadata says; nothing is run.
+cells), by what makes it, and by what the exporter's metadata says; nothing is run. What could be another family's
+(classes first, boxes not decoded to pixels, scores alone) is no head here: silence is better than a wrong name.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from vexlint.model.model import Model, Node
+from vexlint.model.model import Graph, Model, Node, Value
 from vexlint.model.shapes import Shape
 
-STRIDES = ((8, 16, 32), (8, 16, 32, 64), (8, 16, 32, 64, 128), (16, 32))
+STRIDES = ((8, 16, 32), (8, 16, 32, 64), (8, 16, 32, 64, 128), (4, 8, 16, 32), (16, 32))
 ANCHORS = (1, 2, 3)  # boxes a grid cell
-STEPS = ("Transpose", "Reshape", "Identity", "Cast", "Squeeze", "Unsqueeze")  # after the levels' Concat
+# Between the Concat that joins a head and the output: steps that move numbers about, or quantize them
+STEPS = ("Transpose", "Reshape", "Identity", "Cast", "Squeeze", "Unsqueeze", "QuantizeLinear", "DequantizeLinear")
+DECODING = ("Mul", "Add", "Sub", "Div", "Exp", "Pow")
 SUPPRESSING = ("TopK", "NonMaxSuppression")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a head keeps its rows: the axis of the places, the axis of box and scores, and what stands before the
-    class scores (4 box numbers, and an objectness where there is one)."""
+    """Where a head keeps its rows: the axis of the places, the axis of box and scores, and how many rows stand before
+    the class scores (4 box numbers, and an objectness where there is one)."""
 
     name: str
     places: int
@@ -71,23 +74,56 @@ def names(model: Model) -> int | None:
 
 def _head(model: Model, output: str) -> Head | None:
     shape = model.graph.shape(output)
-    if shape is None or shape.rank != 3:
+    join = _join(model.graph, output)
+    if shape is None or shape.rank != 3 or join is None:
         return None
-    if not _levels_joined(model, output) or any(n.op in SUPPRESSING for n in model.graph.upstream(output)):
+    upstream = list(model.graph.upstream(output))
+    if any(n.op in SUPPRESSING for n in upstream) or not _decoded(model, output):
         return None
     if not isinstance(shape.dims[1], int) or not isinstance(shape.dims[2], int):
         shape = model.inferred.get(("graph", output), shape)  # exporters declare made-up names for sizes they know
-    places = set(_grids(model))
     for layout in LAYOUTS:
-        count, rows = shape.size(layout.places), shape.size(layout.rows)
-        if rows is None or rows <= layout.before:
-            continue
-        # without a fixed image size the number of places is open too; the metadata must speak for it then
-        by_grid = count is not None and count in places
-        by_metadata = count is None and not places and names(model) is not None
-        if by_grid or by_metadata:
-            return Head(output, shape, layout, _classes(model, layout, rows))
+        if _fits(model, shape, layout) and _rows_fit(model, output, join, shape, layout):
+            return Head(output, shape, layout, _classes(model, layout, shape.size(layout.rows) or 0))
     return None
+
+
+def _fits(model: Model, shape: Shape, layout: Layout) -> bool:
+    """Whether an output has the places of a grid and enough rows; without a grid the metadata must count the rows."""
+    count, rows = shape.size(layout.places), shape.size(layout.rows)
+    if rows is None or rows <= layout.before:
+        return False
+    named = names(model)
+    if named is not None and rows >= layout.before + named and (count is None or count > rows):
+        return True
+    return count is not None and count in set(_grids(model))
+
+
+def _rows_fit(model: Model, output: str, join: Node, shape: Shape, layout: Layout) -> bool:
+    """Whether what is joined can be this layout.
+
+    Parts joined along the rows must begin with the boxes and end with the scores; where no metadata names classes, a
+    second output with as many places says that boxes and scores come apart.
+    """
+    parts = _parts(join, layout, shape)
+    objectness = len(parts) > 2 and parts[1] == 1 and names(model) != 1
+    if parts and (parts[0] != 4 or (layout.before == 5) != objectness):
+        return False
+    others = [s for name in model.graph.outputs if name != output and (s := model.graph.shape(name)) is not None]
+    alone = names(model) is None and any(s.rank == 3 and shape.size(layout.places) in s.dims[1:] for s in others)
+    return not alone
+
+
+def _parts(join: Node, layout: Layout, shape: Shape) -> list[int]:
+    """The rows of each part where the parts are joined along the rows, [] where levels are joined along the places."""
+    axis = (join.attribute("axis") or 0) % 3
+    shapes = [Value(join.graph, name).shape for name in join.inputs]
+    sizes = [s.size(axis) or 0 if s is not None and s.rank == 3 else 0 for s in shapes]
+    if 0 in sizes or sum(sizes) != shape.size(layout.rows):
+        return []
+    first = _join(join.graph, join.inputs[0])  # masks, keypoints and angles are joined to a head that was joined before
+    inner = _parts(first, replace(layout, rows=axis), shapes[0] or shape) if first is not None and sizes[0] > 4 else []
+    return [*inner, *sizes[1:]] if inner else sizes
 
 
 def _classes(model: Model, layout: Layout, rows: int) -> int | None:
@@ -97,13 +133,31 @@ def _classes(model: Model, layout: Layout, rows: int) -> int | None:
     return rest if len(model.graph.outputs) == 1 and model.metadata.get("task", "detect") == "detect" else None
 
 
-def _levels_joined(model: Model, output: str) -> bool:
-    """Whether a Concat makes the output, with only steps between that move numbers about."""
-    maker: Node | None = model.graph.producers.get(output)
+def _join(graph: Graph, output: str) -> Node | None:
+    """The Concat that makes a value, with only `STEPS` between."""
+    maker: Node | None = graph.producers.get(output)
     while maker is not None and maker.op in STEPS:
         source = maker.input(0)
         maker = source.producer if source else None
-    return maker is not None and maker.op == "Concat"
+    return maker if maker is not None and maker.op == "Concat" else None
+
+
+def _decoded(model: Model, output: str) -> bool:
+    """Whether something between the last convolutions and the output computes boxes from grid and stride.
+
+    Without convolutions in sight (a part of a network) there is nothing to say against it.
+    """
+    seen, row, convolutions = set[int](), [output], False
+    while row:
+        makers = {m.index: m for name in row if (m := model.graph.producers.get(name)) and m.index not in seen}
+        seen.update(makers)
+        row = []
+        for maker in makers.values():
+            if maker.op in DECODING:
+                return True
+            convolutions |= maker.op == "Conv"
+            row += [] if maker.op == "Conv" else model.graph.reads(maker)
+    return not convolutions
 
 
 def _grids(model: Model) -> Iterator[int]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
     from vexlint.model.shapes import Shape
+    from vexlint.model.wire import Stripped
 
 OperatorKey = tuple[str, str]  # (domain, op_type); the default domain is ""
 
@@ -257,11 +258,13 @@ class Graph:
 
 
 class Model:
-    """One file. `path` is where it was read from; `folder` where its external data lies."""
+    """One file. `path` is where it was read from; `folder` where its external data lies; `stripped` says where in the
+    file the payloads are that `proto` lacks (None where it lacks none)."""
 
-    def __init__(self, proto: ModelProto, path: Path) -> None:
+    def __init__(self, proto: ModelProto, path: Path, stripped: Stripped | None = None) -> None:
         self.proto = proto
         self.path = path
+        self.stripped = stripped
         self.folder = path.parent
         self.stopped: str | None = None
         self.opsets = {plain_domain(o.domain): o.version for o in proto.opset_import}

@@ -18,10 +18,12 @@ def read(path: Path) -> Model:
     and `native.Stopped` where the text parser hung or crashed.
     """
     try:
-        data = _text(path) if path.suffix in TEXT_SUFFIXES else wire.strip(path).data
+        if path.suffix in TEXT_SUFFIXES:
+            return Model(proto.parse(_text(path)), path)
+        stripped = wire.strip(path)
     except OSError as error:
         raise Unreadable(f"cannot be opened: {error.strerror}") from None
-    return Model(proto.parse(data), path)
+    return Model(proto.parse(stripped.data, stripped.origin), path, stripped)
 
 
 def _text(path: Path) -> bytes:

@@ -99,6 +99,15 @@ def release_for(opset: int, domain: str = "") -> str | None:
     return row[0] if row else None
 
 
+def paired_opset(domain: str, opset: int) -> int | None:
+    """The opset of another domain in the onnx release that brought an opset of ai.onnx (3 of ai.onnx.ml for 17)."""
+    for _, _, opsets in _table()["releases"]:
+        if opsets.get("", 0) >= opset:
+            paired: int | None = opsets.get(_standard(domain))
+            return paired
+    return None
+
+
 def ir_version_for(opset: int, domain: str = "") -> int | None:
     """The IR version that came with an opset: the lowest a file of that opset is expected to have. None as above."""
     row = _release(opset, domain)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from onnx import TensorProto
+    from onnx import ModelProto, TensorProto
 
 # TensorProto.DataType -> name as ONNX text writes it (onnx.proto3, DataType)
 DTYPES = {
@@ -39,6 +40,29 @@ def external(tensor: TensorProto) -> dict[str, str] | None:
     if tensor.data_location != 1:  # TensorProto.EXTERNAL
         return None
     return {entry.key: entry.value for entry in tensor.external_data}
+
+
+def everywhere(model: ModelProto) -> Iterator[TensorProto]:
+    """Every tensor of a file, of graphs at every depth, of functions called or not, of training graphs."""
+    graphs = [model.graph]
+    for training in model.training_info:
+        graphs += [training.initialization, training.algorithm]
+    nodes = [node for function in model.functions for node in function.node]
+    attributes = [a for function in model.functions for a in function.attribute_proto]
+    while graphs or nodes or attributes:
+        for graph in graphs:
+            yield from graph.initializer
+            yield from (t for sparse in graph.sparse_initializer for t in (sparse.values, sparse.indices))
+        nodes += [node for graph in graphs for node in graph.node]
+        attributes += [a for node in nodes for a in node.attribute]
+        graphs = []
+        for attribute in attributes:
+            yield from attribute.tensors
+            yield from [attribute.t] if attribute.HasField("t") else []
+            for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
+                yield from (sparse.values, sparse.indices)
+            graphs += [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]
+        nodes, attributes = [], []
 
 
 def values(tensor: TensorProto, folder: Path | None = None, most: int = 65536) -> list[Any] | None:
