@@ -21,7 +21,7 @@ CLEAN = ROOT / "golden_models" / "shapes_detector" / "clean.onnx"
 ROOMS = [
     ("values", "files"),
     ("model",),
-    ("config", "targets", "composites"),
+    ("config", "targets", "composites", "inline"),
     ("checks",),
     ("rulebook",),
     ("engine", "paths"),
@@ -31,7 +31,9 @@ ROOMS = [
     ("runtimes",),
     ("verify",),
     ("fixer",),
+    ("repairs",),
     ("report",),
+    ("commands",),
     ("cli",),
 ]
 # What a room does not import although it lies below

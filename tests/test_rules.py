@@ -7,10 +7,12 @@ import tomllib
 from pathlib import Path
 
 import onnx
+import onnx.checker
 import onnx.parser
+import onnx.printer
 import pytest
 
-from vexlint import engine, rulebook, targets
+from vexlint import engine, repairs, rulebook, targets
 from vexlint.config import Config, parse_contract
 from vexlint.engine import Settings
 from vexlint.rulebook import Example, Rule
@@ -34,9 +36,12 @@ def judge(text: str, example: Example, folder: Path) -> FileReport:
 
 
 def judge_file(path: Path, example: Example) -> FileReport:
-    contract = parse_contract(tomllib.loads(example.contract), path)
-    config = Config(folder=path.parent, models=(contract,))
-    return engine.check_file(path, Settings(RULES, config, targets.resolve([])[0]))
+    return engine.check_file(path, settings_for(example, path.parent))
+
+
+def settings_for(example: Example, folder: Path) -> Settings:
+    contract = parse_contract(tomllib.loads(example.contract), folder / "vexlint.toml")
+    return Settings(RULES, Config(folder=folder, models=(contract,)), targets.resolve([])[0])
 
 
 @pytest.mark.parametrize(("rule", "example"), [c for c in CASES if c[1].bad or c[1].bad_maker], ids=label)
@@ -60,6 +65,30 @@ def test_good_is_silent_for_every_rule(rule: Rule, example: Example, tmp_path: P
     report = judge(example.good, example, tmp_path)
     assert [(f.code, f.message) for f in report.findings] == []
     assert report.status == "checked"
+
+
+FIXABLE = [c for c in CASES if c[0].fix is not None and c[1].bad and c[1].good]
+
+
+@pytest.mark.parametrize(("rule", "example"), FIXABLE, ids=label)
+def test_the_fix_makes_good_of_bad_and_is_proven(rule: Rule, example: Example, tmp_path: Path) -> None:
+    """fix(bad) equals good but for vexlint's own metadata, is idempotent, passes the checker, and its proof holds."""
+    path, run = tmp_path / "model.onnx", settings_for(example, tmp_path)
+    onnx.save(onnx.parser.parse_model(example.bad), path)
+    repair = repairs.plan(path, run, repairs.Options(unsafe=True))
+    if all(f.fix == "none" for f in judge(example.bad, example, tmp_path).findings if f.code == rule.code):
+        assert repair.changes == ()
+        return
+    report = repairs.carry_out(repair, tmp_path / "fixed.onnx", run)
+    assert report.output is not None, report.reason
+    assert {p.status for p in report.proofs} <= {"proven", "on purpose"}
+    fixed = onnx.load(tmp_path / "fixed.onnx")
+    onnx.checker.check_model(fixed, full_check=True)
+    assert {e.key for e in fixed.metadata_props} == {"vexlint.version", "vexlint.fixed", "vexlint.proof"}
+    del fixed.metadata_props[:]
+    assert onnx.printer.to_text(fixed) == onnx.printer.to_text(onnx.parser.parse_model(example.good))
+    again = repairs.plan(tmp_path / "fixed.onnx", run, repairs.Options(unsafe=True))
+    assert again.changes == ()
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))

@@ -89,6 +89,7 @@ class Config:
     models: tuple[Contract, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     plugins: tuple[Plugin, ...] = ()
+    composites: Mapping[str, str] = field(default_factory=dict)
 
     def contract(self, path: Path) -> Contract:
         """The entry for this file, the empty contract where there is none. Raises VexlintError where two match."""
@@ -140,7 +141,7 @@ def load(path: Path) -> Config:
 def parse(data: dict[str, Any], path: Path) -> Config:
     """A configuration from its TOML tables; `path` is the file they come from, for messages and globs."""
     read = _Reader(path)
-    known = ["targets", "fail_on", "select", "ignore", "model", "waive", "plugin"]
+    known = ["targets", "fail_on", "select", "ignore", "model", "waive", "plugin", "composites"]
     read.keys(data, known, "")
     return Config(
         folder=path.parent,
@@ -151,6 +152,7 @@ def parse(data: dict[str, Any], path: Path) -> Config:
         models=tuple(_contract(read, e, f"model {i}: ") for i, e in read.tables(data, "model")),
         waivers=tuple(_waiver(read, e, f"waive {i}: ") for i, e in read.tables(data, "waive")),
         plugins=tuple(_plugin(read, e, f"plugin {i}: ") for i, e in read.tables(data, "plugin")),
+        composites=_composites(read, data),
     )
 
 
@@ -287,6 +289,14 @@ def _waiver(read: _Reader, table: dict[str, Any], where: str) -> Waiver:
         op=read.value(table, "op", str, where),
         until=until.date() if isinstance(until, datetime.datetime) else until,
     )
+
+
+def _composites(read: _Reader, data: dict[str, Any]) -> dict[str, str]:
+    found: dict[str, Any] = read.value(data, "composites", dict) or {}
+    for operator, name in found.items():
+        if "::" not in operator or not isinstance(name, str):
+            raise read.fail("composites: ", f'should be "domain::Op" = "Name", not {operator!r} = {name!r}')
+    return found
 
 
 def _plugin(read: _Reader, table: dict[str, Any], where: str) -> Plugin:

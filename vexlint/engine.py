@@ -39,11 +39,17 @@ class Settings:
     notes: tuple[str, ...] = ()
 
 
+def context_of(path: Path, settings: Settings) -> Context:
+    """What checks are told of one file."""
+    config = settings.config
+    return Context(config.contract(path), settings.targets, config.plugins, config.composites)
+
+
 def check_file(path: Path, settings: Settings) -> FileReport:
     """Reads and judges one file. Never raises for what is in the file: that is a finding, and where it keeps a check
     from being carried out the file is incomplete."""
     rules = settings.rules
-    context = Context(settings.config.contract(path), settings.targets, settings.config.plugins)
+    context = context_of(path, settings)
     try:
         model = read(path)
     except Unreadable as error:
@@ -97,7 +103,7 @@ def _finding(rule: Rule, hit: Hit, context: Context) -> Finding:
         place=hit.place,
         more=hit.more,
         data=dict(hit.data),
-        fix="none",
+        fix=hit.fix or rule.fix_safety,
         help=hit.help,
         fingerprint=fingerprint(rule.code, hit.target, hit.place),
     )

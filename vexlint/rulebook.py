@@ -11,11 +11,12 @@ from pkgutil import resolve_name
 from typing import Any, Literal
 
 from vexlint.files import nearest, rules_folder
-from vexlint.values import Severity, VexlintError
+from vexlint.values import FixSafety, Severity, VexlintError
 
+Fix = Callable[..., Any]  # (Model over a draft, findings, Context) -> list[Change]
 Check = Callable[..., Any]  # (Model, Context) -> Iterator[Hit]; none where `source` is "reader"
 
-KEYS = {"code", "name", "severity", "since", "from", "check"}
+KEYS = {"code", "name", "severity", "since", "from", "check", "fix", "fix_safety"}
 BLOCK = re.compile(
     r"^## (?P<title>[^\n]+)$|^```(?P<language>\w+) (?P<kind>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE
 )
@@ -52,6 +53,8 @@ class Rule:
     since: str
     source: Literal["model", "reader"]
     check: Check | None
+    fix: Fix | None
+    fix_safety: FixSafety
     page: str
     path: Path
 
@@ -101,6 +104,8 @@ def read(path: Path) -> Rule:
             since=data["since"],
             source=data["from"],
             check=_function(data["check"]) if data["from"] == "model" else None,
+            fix=_function(data["fix"]) if "fix" in data else None,
+            fix_safety=_safety(data),
             page=page,
             path=path,
         )
@@ -108,12 +113,27 @@ def read(path: Path) -> Rule:
         raise VexlintError(f"{path.name}: {type(error).__name__}: {error}") from None
 
 
-def _function(name: str) -> Check:
-    try:
-        function: Check = resolve_name(name)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"check {name!r}: {error}") from None
-    return function
+def _safety(data: dict[str, Any]) -> FixSafety:
+    safety: FixSafety = data.get("fix_safety", "none")
+    if (safety in ("safe", "unsafe")) != ("fix" in data):
+        raise ValueError("fix and fix_safety (safe or unsafe) go together")
+    return safety
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """The function of that dotted name, imported when it is first called: `check` needs no fixes."""
+    module, _, attribute = name.partition(":")
+    if not module.startswith("vexlint.fixes."):
+        try:
+            function: Check = resolve_name(name)
+        except (ImportError, AttributeError) as error:
+            raise ValueError(f"{name!r}: {error}") from None
+        return function
+
+    def late(*arguments: Any) -> Any:
+        return resolve_name(name)(*arguments)
+
+    return late
 
 
 def select(rules: dict[str, Rule], chosen: Sequence[str], ignored: Sequence[str]) -> dict[str, Rule]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from vexlint.config import Contract, Plugin
@@ -10,11 +11,18 @@ from vexlint.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The model's contract (the empty one where there is none), the targets of this run, the allowed plugins."""
+    """The model's contract (the empty one where there is none), the targets of this run, the allowed plugins, and the
+    private operators that a person said to be known activations ("domain::Op" -> composite)."""
 
     contract: Contract = field(default_factory=Contract)
     targets: tuple[Target, ...] = ()
     plugins: tuple[Plugin, ...] = ()
+    composites: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def runtime(self) -> str:
+        """The runtime that the file is for: the first one named, "" where none is."""
+        return next((t.runtime for t in self.targets if t.named and t.runtime != "onnx"), "")
 
     def plugin(self, domain: str, op: str) -> Plugin | None:
         """The plugin entry that allows a custom operator, None where no entry names it."""

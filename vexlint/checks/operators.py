@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from vexlint.composites import find
 from vexlint.checks.context import Context
 from vexlint.files import nearest
 from vexlint.model import schemas
@@ -55,11 +56,21 @@ def custom_node(model: Model, context: Context) -> Iterator[Hit]:
         refusing = _without_plugin(domain, op, context)
         if refusing == []:
             continue
-        message, way_out = _stranger(domain, op, nodes[0])
+        message, way_out = _stranger(domain, op)
         more = tuple(n.place for n in nodes[1:])
         if refusing is None:
-            grade = _grade(domain, context)
-            yield Hit(nodes[0].place, message, way_out, severity=grade, more=more, count=len(nodes))
+            composite = find(domain, op, context.composites)
+            if composite is not None:
+                way_out = f"vexlint fix puts its composite in place: {composite.summary}"
+            yield Hit(
+                nodes[0].place,
+                message,
+                way_out,
+                severity=_grade(domain, context),
+                fix="safe" if composite else "none",
+                more=more,
+                count=len(nodes),
+            )
         else:
             for target in refusing or ():
                 text = f"{message}; the plugin that the configuration allows is not for {target}"
@@ -85,7 +96,7 @@ def _covers(allowed: tuple[str, ...], runtime: str, name: str) -> bool:
     return any(a in (runtime, name) for a in allowed)
 
 
-def _stranger(domain: str, op: str, node: Node) -> tuple[str, str]:
+def _stranger(domain: str, op: str) -> tuple[str, str]:
     """What a node outside the standard is, and the way out."""
     if not domain and op.endswith("_TRT"):
         return f"{op} is a TensorRT plugin, no ONNX operator", DOMAINS["TRT"]

@@ -74,6 +74,7 @@ def align_corners(model: Model, context: Context) -> Iterator[Hit]:
             said + moved,
             f"right only if the network was trained so; else export with {_spelling(against)}",
             contract=wanted is not None,
+            fix="unsafe" if wanted else "none",
             data={
                 "mode": mode,
                 "against": against,

@@ -47,6 +47,7 @@ def dynamic_axis(model: Model, context: Context) -> Iterator[Hit]:
                 target=str(worst) if worst and not fixed else None,
                 verdict="refuses" if worst and not fixed else None,
                 contract=bool(fixed),
+                fix="safe" if fixed else "none",
                 data={"axes": open_axes, "kinds": [_kind(shape, i) for i in open_axes]},
             )
 

@@ -19,7 +19,13 @@ from vexlint.values import VexlintError
 
 DEADLINE = 30.0  # seconds for one request
 HEADER = struct.Struct("<cQ")  # status or operation, then the length of what follows
-OPERATIONS = {"infer": b"i", "parse": b"p"}
+OPERATIONS = {"infer": b"i", "parse": b"p", "check": b"c", "print": b"t"}
+NAMES = {
+    "infer": "shape inference",
+    "parse": "the ONNX text parser",
+    "check": "onnx.checker",
+    "print": "the ONNX text printer",
+}
 
 _child: subprocess.Popen[bytes] | None = None
 
@@ -33,7 +39,8 @@ class Refused(Exception):  # noqa: N818
 
 
 def call(operation: str, payload: bytes, deadline: float | None = None) -> bytes:
-    """Runs "infer" (ModelProto bytes -> the same with shapes) or "parse" (ONNX text -> ModelProto bytes).
+    """Runs "infer" (ModelProto bytes -> the same with shapes), "parse" (ONNX text -> ModelProto bytes), "print" (the
+    other way round) or "check" (`check_request` -> b"", the full check).
 
     `deadline` is in seconds, `DEADLINE` where None. Raises `Refused` where ONNX says no, `Stopped` where the child
     hung or crashed.
@@ -53,14 +60,19 @@ def call(operation: str, payload: bytes, deadline: float | None = None) -> bytes
         status, answer = _ask(child, OPERATIONS[operation], payload)
     except (OSError, EOFError):
         close()
-        what = {"infer": "shape inference", "parse": "the ONNX text parser"}[operation]
         how = f"did not end within {seconds:g} s" if hung.is_set() else f"crashed (exit status {child.returncode})"
-        raise Stopped(f"{what} {how}") from None
+        raise Stopped(f"{NAMES[operation]} {how}") from None
     finally:
         timer.cancel()
     if status == b"e":
         raise Refused(answer.decode("utf-8", "replace"))
     return answer
+
+
+def check_request(model: bytes, folder: Path) -> bytes:
+    """The payload of a "check": onnx.checker looks for external data in the folder that it runs in."""
+    name = str(folder.resolve()).encode()
+    return struct.pack("<I", len(name)) + name + model
 
 
 def close() -> None:

@@ -1,7 +1,8 @@
-"""The child process of `native`: answers requests on stdin with ONNX's native parser and shape inference.
+"""The child process of `native`: answers requests on stdin with ONNX's native parser, printer, checker and shape
+inference.
 
 Started as a script with the folder of the installed onnx package as its one argument. A request is an operation
-(b"i" infer, b"p" parse), the payload's length as uint64, little endian, and the payload; an answer has the same form
+(b"i" infer, b"p" parse, b"c" check, b"t" print), the payload's length as uint64, little endian, and the payload; an answer has the same form
 with the status b"o" (ok) or b"e" (ONNX's error text).
 """
 
@@ -44,6 +45,13 @@ def answer(onnx_cpp: ModuleType, operation: bytes, payload: bytes) -> bytes:
     if operation == b"i":
         # check_type=False, strict_mode=False: report what can be known; data_prop=True costs nothing
         return bytes(onnx_cpp.shape_inference.infer_shapes(payload, False, False, True))
+    if operation == b"c":
+        length = 4 + int.from_bytes(payload[:4], "little")
+        os.chdir(payload[4:length])
+        onnx_cpp.checker.check_model(payload[length:], True)
+        return b""
+    if operation == b"t":
+        return str(onnx_cpp.printer.model_to_text(payload)).encode()
     ok, error, model = onnx_cpp.parser.parse_model(payload.decode("utf-8"))
     if not ok:
         raise ValueError(error.decode("utf-8", "replace"))

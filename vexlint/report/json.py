@@ -17,7 +17,7 @@ def render(report: Report) -> str:
     document = {
         "vexlint": __version__,
         "schema": SCHEMA,
-        "files": [_file(f) for f in report.files],
+        "files": [file_entry(f) for f in report.files],
         "targets": list(report.targets),
         "summary": {
             "errors": report.count(Severity.ERROR),
@@ -30,7 +30,8 @@ def render(report: Report) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _file(file: FileReport) -> dict[str, Any]:
+def file_entry(file: FileReport) -> dict[str, Any]:
+    """One file's entry."""
     return {
         "path": file.path,
         "sha256": file.sha256,

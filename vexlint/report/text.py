@@ -23,47 +23,48 @@ def _speaks(file: FileReport) -> bool:
 
 
 def _file(file: FileReport, colour: bool) -> Iterator[str]:
-    yield _paint(file.path, "1", colour)
+    yield paint(file.path, "1", colour)
     for finding in file.findings:
         yield from _finding(finding, colour)
     for waived in file.waived:
         until = f", until {waived.until}" if waived.until else ""
-        yield from _wrap(f"waived {waived.finding.code} at {waived.finding.place}: {waived.reason}{until}", 2)
+        yield from wrap(f"waived {waived.finding.code} at {waived.finding.place}: {waived.reason}{until}", 2)
     if file.status == "incomplete" and not any(f.message == file.reason for f in file.findings):
-        yield from _wrap(f"incomplete: {file.reason}", 2)
+        yield from wrap(f"incomplete: {file.reason}", 2)
 
 
 def _finding(finding: Finding, colour: bool) -> Iterator[str]:
-    head = _paint(finding.severity.value, COLOURS[finding.severity], colour)
-    yield f"  {head} {_paint(finding.code, '1', colour)} {finding.name}"
-    yield from _wrap(finding.message, 4)
+    head = paint(finding.severity.value, COLOURS[finding.severity], colour)
+    yield f"  {head} {paint(finding.code, '1', colour)} {finding.name}"
+    yield from wrap(finding.message, 4)
     if finding.place.kind != "file":
-        yield from _wrap(f"at {finding.place}", 4, hang=3)
+        yield from wrap(f"at {finding.place}", 4, hang=3)
         for place in finding.more[:SAMPLES]:
-            yield from _wrap(f"   {place}", 4, hang=3)
+            yield from wrap(f"   {place}", 4, hang=3)
         hidden = finding.count - 1 - len(finding.more[:SAMPLES])
         if hidden > 0:
             yield f"       and {hidden} more"
     if finding.help:
-        yield from _wrap(f"-> {finding.help}", 4, hang=3)
+        yield from wrap(f"-> {finding.help}", 4, hang=3)
 
 
 def _summary(report: Report, colour: bool) -> str:
     counts = [(report.count(s), s) for s in Severity]
-    said = ", ".join(_paint(_many(n, s.value), COLOURS[s] if n else "", colour) for n, s in counts)
-    text = f"{said} in {_many(len(report.files), 'file')}"
+    said = ", ".join(paint(many(n, s.value), COLOURS[s] if n else "", colour) for n, s in counts)
+    text = f"{said} in {many(len(report.files), 'file')}"
     if report.incomplete:
         text += f"; {report.incomplete} could not be judged"
     waived = sum(len(f.waived) for f in report.files)
     text += f"; {waived} waived" if waived else ""
-    return "\n".join([text, *_wrap(f"judged for {', '.join(report.targets)}", 0)])
+    return "\n".join([text, *wrap(f"judged for {', '.join(report.targets)}", 0)])
 
 
-def _many(count: int, thing: str) -> str:
+def many(count: int, thing: str) -> str:
+    """ "1 file", "2 files"."""
     return f"{count} {thing}" + ("" if count == 1 else "s")
 
 
-def _wrap(text: str, indent: int, hang: int = 0) -> list[str]:
+def wrap(text: str, indent: int, hang: int = 0) -> list[str]:
     """Lines of at most WIDTH columns; a word longer than that (a path, a node name) stays whole."""
     return textwrap.wrap(
         text,
@@ -75,5 +76,6 @@ def _wrap(text: str, indent: int, hang: int = 0) -> list[str]:
     )
 
 
-def _paint(text: str, code: str, colour: bool) -> str:
+def paint(text: str, code: str, colour: bool) -> str:
+    """The text in an ANSI colour where colour is wanted."""
     return f"\033[{code}m{text}\033[0m" if colour and code else text

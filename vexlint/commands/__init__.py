@@ -1,0 +1,1 @@
+"""One file a command: its options, one call, one report. `cli.py` puts them together."""

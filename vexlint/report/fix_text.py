@@ -1,0 +1,56 @@
+"""What `fix` did, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vexlint.report.text import many, paint, wrap
+from vexlint.values import Change, FixReport, Severity, StageProof
+
+COLOURS = {"proven": "32", "on purpose": "33", "not proven": "31"}
+SAMPLES = 3  # places of one change that are shown
+
+
+def render(report: FixReport, colour: bool = False) -> str:
+    """The whole report, ending in a newline."""
+    lines = [paint(report.path, "1", colour)]
+    for changes in _grouped(report.changes):
+        lines += _changes(changes, colour)
+    for proof in report.proofs:
+        lines += _proof(proof, colour)
+    lines += _outcome(report)
+    return "\n".join(lines) + "\n"
+
+
+def _grouped(changes: tuple[Change, ...]) -> list[list[Change]]:
+    """Changes of one rule that say the same, together."""
+    groups: dict[tuple[str, str, str, str], list[Change]] = {}
+    for change in changes:
+        groups.setdefault((change.code, change.place.kind, change.before, change.after), []).append(change)
+    return list(groups.values())
+
+
+def _changes(changes: list[Change], colour: bool) -> Iterator[str]:
+    first = changes[0]
+    yield from wrap(f"{paint(first.code, '1', colour)} {first.before} -> {first.after}", 2, 2)
+    for index, change in enumerate(changes[:SAMPLES]):
+        yield from wrap(f"{'at' if not index else '  '} {change.place}", 4, 3)
+    if len(changes) > SAMPLES:
+        yield f"       and {len(changes) - SAMPLES} more"
+
+
+def _proof(proof: StageProof, colour: bool) -> Iterator[str]:
+    yield from wrap(f"{proof.stage} {paint(proof.status, COLOURS[proof.status], colour)}: {proof.text}", 2, 2)
+
+
+def _outcome(report: FixReport) -> list[str]:
+    if report.output is None:
+        return ["", "nothing was written"]
+    done = f"{many(len(report.changes), 'change')}, written to {report.output}"
+    if not report.changes:
+        done = f"nothing to fix, an identical copy written to {report.output}"
+    elif not report.proofs:
+        done += ", not verified"
+    left = report.remaining
+    said = ", ".join(many(left.count(s), s.value) for s in Severity) if left else ""
+    return ["", done, f"{said} remain" if left else ""]
