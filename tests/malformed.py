@@ -19,11 +19,12 @@ from tests.fuzz_wire import field, varint
 
 # Field numbers on the way from the model to a node, an attribute, a tensor and its payload
 GRAPH, NODE, ATTRIBUTE, INITIALIZER, RAW_DATA = 7, 1, 5, 5, 9
+PAYLOAD = struct.pack("<1024f", *range(1024))
 
 
 def model_bytes() -> bytes:
     """A readable model: one Conv whose weights are 4 KiB."""
-    weights = helper.make_tensor("w", onnx.TensorProto.FLOAT, [4, 4, 8, 8], bytes(4096), raw=True)
+    weights = helper.make_tensor("w", onnx.TensorProto.FLOAT, [4, 4, 8, 8], PAYLOAD, raw=True)
     node = helper.make_node("Conv", ["x", "w"], ["y"], name="conv", kernel_shape=[8, 8])
     inputs = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["N", 4, 32, 32])]
     outputs = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["N", None, None, None])]
@@ -81,7 +82,7 @@ def not_onnx() -> dict[str, bytes]:
 
 def cut_short() -> dict[str, bytes]:
     model = model_bytes()
-    in_payload = model.index(bytes(4096)) + 1000
+    in_payload = model.index(PAYLOAD) + 1000
     return {
         "cut-to-one-byte": model[:1],
         "cut-before-graph": model[:2],

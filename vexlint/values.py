@@ -190,11 +190,13 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Centre shift, in px of the model's input, of the matched detections whose larger side is in [low, high) px."""
+    """Detections whose larger side is in [low, high) px: how many found a partner and how many did not (threshold
+    flips left out), and the centre shift of the pairs, median and largest, in px of the model's input."""
 
     low: float
     high: float
-    count: int
+    matched: int
+    unmatched: int
     median: float
     largest: float
 
