@@ -1,0 +1,88 @@
+"""ONNX Runtime: CPU, and any execution provider that is really there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from vexlint.files import nearest
+from vexlint.runtimes.base import Loaded, Missing, Setup
+from vexlint.values import Ran
+
+CPU = "CPUExecutionProvider"
+SUFFIX = "ExecutionProvider"
+
+
+def load(setup: Setup) -> Loaded:
+    """A session through Polygraphy's runner.
+
+    The CPU runs float32 as it is. At fp32 CUDA may not round to TF32 (10 bits of mantissa, its default) and TensorRT
+    not to half. ONNX Runtime puts a session on the CPU without a word where a provider's libraries are missing: which
+    providers it has is read back, and another one than asked for is no session. Raises `Missing` for that.
+    """
+    import onnxruntime
+    from polygraphy.backend.onnxrt import OnnxrtRunner
+
+    provider = _provider(onnxruntime, setup.device)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = setup.threads
+    options.log_severity_level = 3  # errors only: warnings are about the model's style
+    # several runtimes take turns on the same cores: a thread that spins takes another one's turn
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    model: Any = setup.model
+    if setup.folder:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", setup.folder)
+        model = Path(setup.model).read_bytes()
+    providers = [(provider, _provider_options(provider, setup.precision)), *([CPU] if provider != CPU else [])]
+    session = onnxruntime.InferenceSession(model, options, providers=providers)
+    ran = Ran("onnxruntime", onnxruntime.__version__, provider, _placement(session, provider))
+    runner = OnnxrtRunner(session)
+    runner.activate()
+    return Loaded(runner, ran)
+
+
+def _provider(onnxruntime: Any, wanted: str) -> str:
+    """The full name of a provider by any spelling of it: "cuda", "CUDAExecutionProvider"."""
+    if not wanted:
+        return CPU
+    available = onnxruntime.get_available_providers()
+    every: dict[str, str] = {p.removesuffix(SUFFIX).lower(): p for p in (*onnxruntime.get_all_providers(), *available)}
+    short = wanted.removesuffix(SUFFIX).lower()
+    has = ", ".join(available)
+    if short not in every:
+        raise Missing(f"ONNX Runtime knows no provider {wanted!r}{nearest(short, list(every))}; this one has {has}")
+    if every[short] not in available:
+        raise Missing(f"this build of onnxruntime has no {every[short]}, only {has}: pip install 'vexlint[gpu]'")
+    return every[short]
+
+
+def _provider_options(provider: str, precision: str) -> dict[str, str]:
+    if provider == "CUDAExecutionProvider":
+        return {"use_tf32": "0"} if precision == "fp32" else {}
+    if provider == "TensorrtExecutionProvider":
+        return {"trt_fp16_enable": "1" if precision == "fp16" else "0"}
+    return {}
+
+
+def _placement(session: Any, provider: str) -> str:
+    """Which nodes went elsewhere than to the provider asked for; "" where none did. Raises `Missing` where all did."""
+    if provider not in session.get_providers():
+        raise Missing(
+            f"asked for {provider}, onnxruntime made a session on {', '.join(session.get_providers())}: the libraries "
+            f"of {provider.removesuffix(SUFFIX)} are missing or do not fit this version"
+        )
+    if provider == CPU:
+        return ""
+    try:
+        assigned = session.get_provider_graph_assignment_info()
+    except Exception:  # before 1.24 there is no such record, and a provider may keep none
+        return "which nodes fell back to the CPU is not recorded"
+    counts: Counter[str] = Counter()
+    for subgraph in assigned:
+        counts[subgraph.ep_name] += len(subgraph.get_nodes())
+    if not counts[provider]:
+        raise Missing(f"{provider} took none of the nodes: all {counts.total()} went to {', '.join(counts)}")
+    elsewhere = [f"{count} on {name}" for name, count in counts.items() if name != provider]
+    return f"{counts[provider]} of {counts.total()} nodes ({', '.join(elsewhere)})" if elsewhere else ""

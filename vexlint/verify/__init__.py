@@ -1,0 +1,1 @@
+"""Proof that two models, or one model on two runtimes, compute the same. See `proof`."""

@@ -1,0 +1,201 @@
+"""From a detector's outputs to detections: one entry of `HEADS` or `SELECTED` for each way to lay them out.
+
+A head (see `model.heads`) holds a row of numbers for every place; what non-maximum suppression would leave of it is
+found here, in float64. Outputs that were selected inside the graph are taken as they are, less what is not above the
+score threshold. To add a layout, write its function and its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vexlint.config import Contract
+from vexlint.files import nearest
+from vexlint.model import heads
+from vexlint.model.model import Model
+from vexlint.values import VexlintError
+from vexlint.verify.boxes import Detections, Thresholds, corners, detections, suppress
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+Dims = Sequence[int | str | None]
+ROWS = 1000  # at most as many rows has an output of selected detections
+
+
+class Undecodable(Exception):  # noqa: N818  what is in the outputs, not whose fault
+    """The outputs are not what their layout says; the message says in what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """How one model's outputs become detections. `text` is for people."""
+
+    text: str
+    outputs: tuple[str, ...]
+    function: Callable[[list[Array], Thresholds], list[Detections]]
+
+    def decode(self, outputs: Mapping[str, Array], thresholds: Thresholds) -> list[Detections]:
+        """The detections of each picture of a batch. Raises `Undecodable`."""
+        if absent := [n for n in self.outputs if n not in outputs]:
+            raise Undecodable(f"no output {', '.join(absent)} to decode, only {', '.join(outputs)}")
+        try:
+            found = self.function([outputs[n] for n in self.outputs], thresholds)
+        except (IndexError, ValueError) as error:
+            shapes = ", ".join(f"{n} {list(outputs[n].shape)}" for n in self.outputs)
+            raise Undecodable(f"{shapes}: not {self.text}: {error}") from None
+        highest = max((float(d.scores.max()) for d in found if len(d)), default=0.0)
+        if highest > 1.001:
+            raise Undecodable(f"scores go up to {highest:.3g}: they are no probabilities, so no threshold fits them")
+        return found
+
+
+def v8(head: Array, classes: int, thresholds: Thresholds) -> list[Detections]:
+    """[B, 4 + C, N]: centre x, centre y, width, height in px, then one score a class; more rows are not looked at."""
+    import numpy as np
+
+    found = []
+    for picture in head:
+        scores = picture[4 : 4 + classes]
+        at = np.flatnonzero(scores.max(0) > thresholds.score)
+        chosen = scores[:, at]
+        candidates = detections(corners(picture[:4, at].T), chosen.max(0), chosen.argmax(0))
+        found.append(suppress(candidates, thresholds))
+    return found
+
+
+def v5(head: Array, classes: int, thresholds: Thresholds) -> list[Detections]:
+    """[B, N, 5 + C]: centre x, centre y, width, height in px, objectness, then one score a class, to be multiplied."""
+    import numpy as np
+
+    found = []
+    for picture in head:
+        at = np.flatnonzero(picture[:, 4] > thresholds.score)  # the product cannot be above it
+        rows = picture[at].astype(np.float64)
+        scores = rows[:, 4:5] * rows[:, 5 : 5 + classes]
+        candidates = detections(corners(rows), scores.max(1), scores.argmax(1))
+        found.append(suppress(candidates, thresholds))
+    return found
+
+
+def parts(arrays: list[Array], thresholds: Thresholds) -> list[Detections]:
+    """Boxes [B, D, 4] x1 y1 x2 y2, scores [B, D] and labels [B, D], or without B for one picture; and, where there is
+    one, the number of rows that count [B] or [B, 1]."""
+    boxes, scores, labels, *counts = arrays
+    if boxes.ndim == 2:
+        boxes, scores, labels = boxes[None], scores[None], labels[None]
+    found = []
+    for index in range(len(boxes)):
+        count = int(counts[0].reshape(-1)[index]) if counts else scores.shape[1]
+        kept = detections(boxes[index, :count], scores[index, :count], labels[index, :count])
+        found.append(kept.take(kept.scores > thresholds.score))
+    return found
+
+
+def six(arrays: list[Array], thresholds: Thresholds) -> list[Detections]:
+    """[B, D, 6]: x1 y1 x2 y2 in px, score, class; rows that are not detections have a score of 0 or less."""
+    found = []
+    for rows in arrays[0]:
+        kept = detections(rows[:, :4], rows[:, 4], rows[:, 5])
+        found.append(kept.take(kept.scores > thresholds.score))
+    return found
+
+
+HEADS: dict[str, Callable[[Array, int, Thresholds], list[Detections]]] = {"v8": v8, "v5": v5}
+
+# Names of the outputs in the order that `parts` takes them; the last may be missing
+NAMES = (
+    ("boxes", "det_boxes", "detection_boxes", "nmsed_boxes"),
+    ("scores", "det_scores", "detection_scores", "nmsed_scores"),
+    ("labels", "classes", "det_classes", "det_labels", "detection_classes", "nmsed_classes"),
+    ("num_dets", "num_detections"),
+)
+
+
+def _parts(shapes: Mapping[str, Dims]) -> Decoder | None:
+    short = {name.rpartition("/")[2].lower(): name for name in shapes}
+    names = [next((short[n] for n in spellings if n in short), None) for spellings in NAMES]
+    known = [n for n in names if n is not None]
+    if None in names[:3] or len(known) != len(shapes):
+        return None
+    return Decoder("boxes, scores and labels", tuple(known), parts)
+
+
+def _six(shapes: Mapping[str, Dims]) -> Decoder | None:
+    for name, dims in shapes.items():
+        if len(shapes) == 1 and len(dims) == 3 and dims[2] == 6 and isinstance(dims[1], int) and dims[1] <= ROWS:
+            return Decoder("rows of x1 y1 x2 y2 score class", (name,), six)
+    return None
+
+
+SELECTED: tuple[Callable[[Mapping[str, Dims]], Decoder | None], ...] = (_parts, _six)
+
+
+def find(model: Model, contract: Contract) -> Decoder | None:
+    """The decoder of a model: its outputs where detections are selected inside, else its one head, of the layout that
+    the contract's `nms` names or that is recognised. None where the outputs are no detections that are known.
+
+    Raises VexlintError for a layout that does not exist or does not fit, and where there are several heads.
+    """
+    if "obb" in (contract.task, model.metadata.get("task")):
+        return None  # turned boxes do not overlap as upright ones do
+    known = {name: model.graph.shape(name) for name in model.graph.outputs}
+    shapes: dict[str, Dims] = {name: shape.dims if shape else () for name, shape in known.items()}
+    layout = (contract.nms or {}).get("layout")
+    if layout is not None and layout not in HEADS:
+        hint = nearest(str(layout), list(HEADS))
+        raise VexlintError(f"{model.path}: nms.layout = {layout!r} is none of {', '.join(HEADS)}{hint}")
+    found = heads.find(model)
+    if len(found) > 1:
+        raise VexlintError(f"{model.path}: several heads, {', '.join(h.output for h in found)}: verify compares one")
+    if found:
+        head = found[0]
+        return _head(model, head.output, layout or head.layout.name, head.classes or heads.names(model))
+    if decoder := of_outputs(shapes):
+        return decoder
+    if layout is None:
+        return None
+    ranked = [n for n, dims in shapes.items() if len(dims) == 3]
+    if not ranked:
+        raise VexlintError(f"{model.path}: nms.layout says {layout}, but no output has three axes")
+    spec = next(entry for entry in heads.LAYOUTS if entry.name == layout)
+    shape = known[ranked[0]]
+    rows = shape.size(spec.rows) if shape else None
+    rest = rows - spec.before if rows and len(shapes) == 1 else None  # else masks or keypoints may follow the classes
+    return _head(model, ranked[0], layout, heads.names(model) or rest)
+
+
+def of_outputs(shapes: Mapping[str, Dims]) -> Decoder | None:
+    """The decoder of outputs that were selected inside a graph, by their names and shapes."""
+    return next((d for d in (known(shapes) for known in SELECTED) if d is not None), None)
+
+
+def _head(model: Model, output: str, layout: str, classes: int | None) -> Decoder:
+    if classes is None or classes < 1:
+        raise VexlintError(
+            f"{model.path}: nothing says how many classes head {output} has: the file's metadata lacks names"
+        )
+    decode = HEADS[layout]
+    text = f"a {layout} head with {classes} class{'' if classes == 1 else 'es'}"
+    return Decoder(text, (output,), lambda arrays, thresholds: decode(arrays[0], classes, thresholds))
+
+
+def thresholds(contract: Contract) -> Thresholds:
+    """The contract's thresholds of non-maximum suppression, for what it leaves out those of `Thresholds`.
+
+    Raises VexlintError for one that cannot be.
+    """
+    settings = contract.nms or {}
+    usual = Thresholds()
+    score, iou = settings.get("score", usual.score), settings.get("iou", usual.iou)
+    most = settings.get("max_detections", usual.most)
+    for name, value in (("score", score), ("iou", iou)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise VexlintError(f"the contract's nms.{name} should lie in 0..1, not {value!r}")
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise VexlintError(f"the contract's nms.max_detections should be a number of 1 or more, not {most!r}")
+    return Thresholds(float(score), float(iou), most)
