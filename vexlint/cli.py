@@ -36,6 +36,9 @@ for command in (check, fix, verify, contract, explain, rules):
 
 def main() -> None:
     """The `vexlint` program. A user's mistake is a sentence on stderr and exit code 2, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
     gc.disable()  # a run is short and its objects live to its end: collecting would cost a third of a large check
     try:
         code = app(standalone_mode=False)

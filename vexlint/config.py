@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,10 @@ PRECISIONS = ("fp32", "fp16", "int8")
 PREPROCESSING = ("colour", "layout", "fit", "interpolation", "pad", "scale", "mean", "std")
 NMS = ("layout", "score", "iou", "max_detections")
 TOLERANCE = ("iou_drift", "class_match", "centre_px")
+DTYPES = (
+    *("float16", "bfloat16", "float32", "float", "float64", "double", "bool", "string", "complex64", "complex128"),
+    *(f"{sign}int{bits}" for bits in (2, 4, 8, 16, 32, 64) for sign in ("", "u")),
+)
 RESIZE_MODES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 
 
@@ -100,12 +106,13 @@ class Config:
         return found[0] if found else Contract()
 
     def covers(self, glob: str, path: Path) -> bool:
-        """Whether a glob of the configuration covers the file. `**` stands for any number of folders."""
-        try:
-            relative = path.resolve().relative_to(self.folder.resolve())
-        except ValueError:
-            return False
-        return _matches(relative.parts, Path(glob).parts)
+        """Whether a glob of the configuration covers the file, under the name it was given or the one that links lead
+        to. `**` stands for any number of folders."""
+        for real in (os.path.abspath, os.path.realpath):
+            pattern = os.path.abspath(Path(escape(real(self.folder)), glob))  # noqa: PTH100  links stay, ".." goes
+            if _matches(Path(real(path)).parts, Path(pattern).parts):
+                return True
+        return False
 
 
 def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
@@ -219,7 +226,9 @@ class _Reader:
         found = self.value(table, key, list, where)
         if found is None:
             return None
-        if not all(isinstance(d, kinds) and not isinstance(d, bool) and d not in (0, "") for d in found):
+        if any(
+            not isinstance(d, kinds) or isinstance(d, bool) or not d or (isinstance(d, int) and d < 0) for d in found
+        ):
             what = "sizes of 1 or more" + (" or names" if str in kinds else "")
             raise self.fail(where, f"{key} should be a list of {what}, not {found!r}")
         return tuple(found)
@@ -263,7 +272,7 @@ def _settings(
 
 def _input(read: _Reader, table: dict[str, Any], where: str) -> Input:
     read.keys(table, ["shape", "dtype"], where)
-    return Input(read.shape(table, "shape", (int, str), where), read.value(table, "dtype", str, where))
+    return Input(read.shape(table, "shape", (int, str), where), read.one_of(table, "dtype", list(DTYPES), where))
 
 
 def _profile(read: _Reader, table: dict[str, Any], where: str) -> Profile:

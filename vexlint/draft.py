@@ -16,14 +16,19 @@ from typing import IO, TYPE_CHECKING
 
 from vexlint.model import tensors
 from vexlint.model.model import Model
+from vexlint.model.read import TEXT_SUFFIXES
 from vexlint.model.restore import fill, restore
 from vexlint.model.wire import PAYLOAD_KEY, Piece, payload_of
 from vexlint.values import VexlintError
 
 if TYPE_CHECKING:
+    from io import BufferedReader
+
     from onnx import ModelProto
 
-CHUNK = 8 << 20  # bytes copied at a time where the system cannot copy by itself
+WRITABLE = 0o222  # permission of anybody to write
+CHUNK = 1 << 20  # bytes copied at a time where the system does not copy by itself
+PAGE = 4096  # bytes that a system copies fastest, or multiples of them
 
 
 class Draft:
@@ -33,6 +38,7 @@ class Draft:
         self.source = source
         self.proto = type(source.proto)()
         self.proto.CopyFrom(source.proto)
+        self._state = _state(source.path)
 
     @property
     def changed(self) -> bool:
@@ -46,20 +52,52 @@ class Draft:
         """Writes the model, at once or not at all: beside the destination, then renamed.
 
         A draft that was not edited is written as an identical copy of its source. Data files beside the source go
-        along into another folder. Raises VexlintError where the destination is the source and `in_place` is not said,
-        where it cannot be written, and where a data file of that name with other bytes is there already.
+        along into another folder. A destination that is a link is replaced, what it points to stays; so it is with a
+        source that is one. A process that is killed leaves the destination as it was, and beside it `.vexlint-*.part`.
+        Raises VexlintError as `check_destination` does, and where anything cannot be written.
         """
+        self.check_destination(path, in_place)
         source = self.source.path
-        if not in_place and path.exists() and path.samefile(source):
-            raise VexlintError(f"{path} is the source itself: write elsewhere with -o, or say --in-place")
-        try:
-            _copy_data_files(self.source, path.parent)
+        with _telling(path):
+            if _state(source) != self._state:
+                raise VexlintError(f"{source} was changed by somebody else while it was read: nothing was written")
             whole: list[Piece] = [(0, source.stat().st_size)]
-            pieces = self._pieces() if self.changed else whole
-            with _replacing(path, source) as out, source.open("rb") as given:
+            pieces = self._pieces() if self.changed or self.source.stripped is None else whole
+            with (
+                _with_data_files(self.source, path.parent),
+                _replacing(path, source) as out,
+                source.open("rb") as given,
+            ):
                 _write(out, given, pieces)
-        except OSError as error:
-            raise VexlintError(f"{path}: cannot be written: {error.strerror}; nothing was changed") from None
+
+    def check_destination(self, path: Path, in_place: bool = False) -> None:
+        """Raises VexlintError where the model must not be written to a path: the source where `in_place` is not said,
+        one of its data files, a read-only file, a folder that is not there, a name that promises ONNX text; and where
+        a data file would have to go to where other data are."""
+        if path.suffix in TEXT_SUFFIXES:
+            raise VexlintError(f"{path}: what is written is ONNX protobuf, not text: call it .onnx")
+        if not path.parent.is_dir():
+            raise VexlintError(f"{path}: cannot be written: there is no folder {path.parent}")
+        with _telling(path):
+            self._check_files(path, in_place)
+
+    def _check_files(self, path: Path, in_place: bool) -> None:
+        source = self.source.path
+        locations = _locations(self.source)
+        if any(_is_same(path, folder / name) for folder in (source.parent, path.parent) for name in locations):
+            raise VexlintError(
+                f"{path} holds the model's weights, and they stay where they are: write elsewhere with -o"
+            )
+        if path.exists():
+            if not in_place and path.samefile(source):
+                raise VexlintError(f"{path} is the source itself: write elsewhere with -o, or say --in-place")
+            if path.is_dir():
+                raise VexlintError(f"{path}: cannot be written: it is a folder")
+            if not path.stat().st_mode & WRITABLE or not os.access(path, os.W_OK):
+                raise VexlintError(f"{path}: cannot be written: it is read-only")
+        for given, target in _data_files(self.source, path.parent):
+            if target.exists() and not _same(given, target):
+                raise VexlintError(f"{target} exists and holds other data: write the model into a folder of its own")
 
     def _pieces(self) -> list[Piece]:
         data = self.proto.SerializeToString()
@@ -84,7 +122,17 @@ def runnable(proto: ModelProto, source: Model) -> bytes:
                     del tensor.external_data[index]
         else:
             fill(tensor, payload, source.path)
-    return copy.SerializeToString()
+    data: bytes = copy.SerializeToString()
+    return data
+
+
+@contextlib.contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    """Says of what the operating system refuses that the file at `path` cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise VexlintError(f"{path}: cannot be written: {error.strerror}; nothing was changed") from None
 
 
 @contextlib.contextmanager
@@ -93,7 +141,7 @@ def _replacing(path: Path, source: Path) -> Iterator[IO[bytes]]:
 
     It gets the permissions of the file that it replaces, else those of the source.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=".vexlint-", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as out:
             yield out
@@ -106,18 +154,22 @@ def _replacing(path: Path, source: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def _write(out: IO[bytes], source: IO[bytes], pieces: list[Piece]) -> None:
+def _write(out: IO[bytes], source: BufferedReader, pieces: list[Piece]) -> None:
     for piece in pieces:
         if isinstance(piece, bytes):
             out.write(piece)
         else:
-            out.flush()
             _copy(out, source, *piece)
 
 
-def _copy(out: IO[bytes], source: IO[bytes], start: int, end: int) -> None:
-    """Copies [start, end) of the source, inside the system where it can (no byte passes through this process)."""
-    while start < end and hasattr(os, "copy_file_range"):
+def _copy(out: IO[bytes], source: BufferedReader, start: int, end: int) -> None:
+    """Copies [start, end) of the source to the end of `out`.
+
+    Inside the system where pages go to pages (the whole file, mostly): a file system may even share them. Where they
+    would have to be shifted that takes two and a half times as long as by hand.
+    """
+    out.flush()
+    while start < end and (out.seek(0, os.SEEK_END) - start) % PAGE == 0 and hasattr(os, "copy_file_range"):
         try:
             done = os.copy_file_range(source.fileno(), out.fileno(), end - start, start)
         except OSError:  # another file system: copy by hand; a full disk shows there again
@@ -127,29 +179,39 @@ def _copy(out: IO[bytes], source: IO[bytes], start: int, end: int) -> None:
         start += done
     source.seek(start)
     out.seek(0, os.SEEK_END)
+    buffer = memoryview(bytearray(min(CHUNK, end - start)))
     while start < end:
-        data = source.read(min(CHUNK, end - start))
-        if not data:
+        size = source.readinto(buffer[: end - start])
+        if not size:
             raise OSError(0, "the source became shorter while it was read")
-        out.write(data)
-        start += len(data)
+        out.write(buffer[:size])
+        start += size
 
 
-def _copy_data_files(model: Model, folder: Path) -> None:
-    """Copies the model's external data files into another folder, where they are not there yet."""
+@contextlib.contextmanager
+def _with_data_files(model: Model, folder: Path) -> Iterator[None]:
+    """Copies the model's data files into another folder, where they are not there yet; takes them away again when the
+    block fails."""
+    with contextlib.ExitStack() as undo:
+        for source, target in _data_files(model, folder):
+            if target.exists():
+                continue
+            for made in reversed([p for p in target.parents if not p.exists()]):
+                made.mkdir()
+                undo.callback(made.rmdir)
+            with _replacing(target, source) as out, source.open("rb") as given:
+                _copy(out, given, 0, source.stat().st_size)
+            undo.callback(target.unlink)
+        yield
+        undo.pop_all()
+
+
+def _data_files(model: Model, folder: Path) -> list[tuple[Path, Path]]:
+    """The model's external data files that are there (VEX711 speaks of the others), each with its place in a folder;
+    none where that is the model's own."""
     if folder.resolve() == model.folder.resolve():
-        return
-    for location in sorted(_locations(model)):
-        source, target = model.folder / location, folder / location
-        if not source.is_file():
-            continue  # VEX711 speaks of it
-        if target.exists():
-            if not _same(source, target):
-                raise VexlintError(f"{target} exists and holds other data: write the model into a folder of its own")
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with _replacing(target, source) as out, source.open("rb") as given:
-            _copy(out, given, 0, source.stat().st_size)
+        return []
+    return [(model.folder / n, folder / n) for n in sorted(_locations(model)) if (model.folder / n).is_file()]
 
 
 def _locations(model: Model) -> set[str]:
@@ -162,6 +224,20 @@ def _locations(model: Model) -> set[str]:
         if location and (model.folder / location).resolve().is_relative_to(model.folder.resolve()):
             found.add(location)
     return found
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    """What tells one content of a file from another, without reading it; None where there is no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two paths are one file, be it there or not."""
+    return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
 
 
 def _same(one: Path, other: Path) -> bool:

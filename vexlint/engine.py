@@ -15,7 +15,7 @@ from vexlint.model.read import read
 from vexlint.model.wire import Unreadable
 from vexlint.rulebook import Rule
 from vexlint.targets import Target
-from vexlint.values import FileReport, Finding, Hit, Place, Severity, Verdict, Waived
+from vexlint.values import FileReport, Finding, Hit, Place, Severity, Verdict, VexlintError, Waived
 
 UNREADABLE, TIMED_OUT, LAPSED = "VEX001", "VEX002", "VEX003"
 
@@ -45,27 +45,37 @@ def context_of(path: Path, settings: Settings) -> Context:
     return Context(config.contract(path), settings.targets, config.plugins, config.composites)
 
 
-def check_file(path: Path, settings: Settings) -> FileReport:
-    """Reads and judges one file. Never raises for what is in the file: that is a finding, and where it keeps a check
-    from being carried out the file is incomplete."""
+def check_file(path: Path, settings: Settings, known_as: Path | None = None) -> FileReport:
+    """Reads and judges one file, by the contract and the waivers of `known_as` where that is given. Never raises for
+    what is in the file: that is a finding, and where it keeps a check from being carried out the file is incomplete."""
     rules = settings.rules
-    context = context_of(path, settings)
+    context = context_of(known_as or path, settings)
     try:
         model = read(path)
     except Unreadable as error:
         return _failed(path, rules[UNREADABLE], str(error))
     except native.Stopped as error:
         return _failed(path, rules[TIMED_OUT], str(error))
+    except VexlintError:
+        raise
+    except Exception as error:  # as below
+        return FileReport(str(path), "incomplete", (), (), f"reading failed, please report it: {_said(error)}")
     findings, reason = [], None
     try:
         findings = check(model, rules, context)
+    except VexlintError:  # the user's mistake, e.g. in [composites]
+        raise
     except Exception as error:  # a bug of ours on one file must not end the run for the others, nor pass the file
-        reason = f"a check failed, please report it: {type(error).__name__}: {error}"
+        reason = f"a check failed, please report it: {_said(error)}"
     if model.stopped is not None:
         findings.append(_finding(rules[TIMED_OUT], Hit(Place("file"), model.stopped), context))
         reason = reason or model.stopped
-    kept, waived = _waive(path, findings, settings.config, rules)
+    kept, waived = waive(known_as or path, findings, settings.config, rules)
     return FileReport(str(path), "incomplete" if reason else "checked", tuple(_ordered(kept)), tuple(waived), reason)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def check(model: Model, rules: Mapping[str, Rule], context: Context) -> list[Finding]:
@@ -139,7 +149,7 @@ def _failed(path: Path, rule: Rule, message: str) -> FileReport:
     return FileReport(str(path), "incomplete", (finding,), (), message)
 
 
-def _waive(
+def waive(
     path: Path, findings: list[Finding], config: Config, rules: Mapping[str, Rule]
 ) -> tuple[list[Finding], list[Waived]]:
     """Sets aside what a waiver covers. A waiver that has lapsed sets nothing aside and is a finding itself."""
@@ -171,7 +181,8 @@ def _flaw(waiver: Waiver, today: datetime.date) -> str:
 
 def _split(waiver: Waiver, finding: Finding) -> tuple[Finding | None, Finding | None]:
     """The finding at the places that the waiver leaves, and at those that it sets aside."""
-    if waiver.rule not in (finding.code, finding.name) or finding.code in (UNREADABLE, TIMED_OUT, LAPSED):
+    named = waiver.rule in (finding.code, finding.code.lower(), finding.name)  # as `rulebook.find` takes it
+    if not named or finding.code in (UNREADABLE, TIMED_OUT, LAPSED):
         return finding, None
     places = (finding.place, *finding.more)
     aside = [p for p in places if waiver.output in (None, p.value) and waiver.op in (None, p.op)]

@@ -27,12 +27,14 @@ def expand(names: list[str]) -> list[Path]:
 
 def _files(name: str) -> list[Path]:
     path = Path(name)
+    if not name:
+        raise VexlintError("an empty path: a variable that is not set?")  # Path("") is the working directory
     if path.is_dir():
         files = _walk(path)
         if not files:
             raise VexlintError(f"{name}: no model in this folder (looked for {', '.join('*' + s for s in SUFFIXES)})")
         return files
-    if path.exists():
+    if path.exists() or path.is_symlink():  # a link that leads nowhere is a file that cannot be read
         return [path]
     if glob.has_magic(name):
         matches = sorted(Path(p) for p in glob.glob(name, recursive=True))  # noqa: PTH207  absolute globs too

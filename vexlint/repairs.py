@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 NUMBERS = re.compile(r'\{[^{}]{60,}\}|\["location": [^\]]*\]')  # of a tensor, or where they are
 INITIALIZERS = re.compile(r", (?=\w+\[[\w,]*\] \S+ = )")
-RECORD = "vexlint."  # the keys of the model's metadata that a fix writes begin with this
+VERSION, FIXED, PROOF = "vexlint.version", "vexlint.fixed", "vexlint.proof"  # what a fix writes into the metadata
+UNVERIFIED = "not verified (--no-verify)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +61,25 @@ def plan(path: Path, run: Settings, options: Options) -> Repair:
     try:
         draft = Draft(read(path))
         context = _shaped(engine.context_of(path, run), draft.source, options.shapes)
-        stages = fixer.repair(draft, run.rules.values(), context, options.unsafe)
+        stages = fixer.repair(
+            draft,
+            run.rules.values(),
+            context,
+            options.unsafe,
+            lambda found: engine.waive(path, found, run.config, run.rules)[0],
+        )
     except (Unreadable, native.Stopped) as error:
         raise VexlintError(f"{path}: {error}") from None
     return Repair(draft, tuple(stages), context, options)
 
 
 def carry_out(repair: Repair, output: Path, run: Settings, in_place: bool = False) -> FixReport:
-    """Proves a repair and writes it. Where a proof does not hold nothing is written, and the report says which."""
+    """Proves a repair and writes it. Where a proof does not hold nothing is written, and the report says which.
+
+    What remains is judged by the contract and the waivers of the output, or where it has no contract by the source's.
+    """
     draft, path = repair.draft, str(repair.draft.source.path)
+    draft.check_destination(output, in_place)  # before the minutes that a proof may take
     proofs = tuple(prove(repair)) if repair.options.verify else ()
     failed = next((p for p in proofs if p.status == "not proven"), None)
     if failed is not None:
@@ -76,7 +87,8 @@ def carry_out(repair: Repair, output: Path, run: Settings, in_place: bool = Fals
     if repair.changes:
         _record(draft.proto, repair.changes, proofs)
     draft.save(output, in_place)
-    return FixReport(path, str(output), repair.changes, proofs, engine.check_file(output, run))
+    known_as = output if run.config.contract(output).path else draft.source.path
+    return FixReport(path, str(output), repair.changes, proofs, engine.check_file(output, run, known_as))
 
 
 def difference(repair: Repair) -> str:
@@ -155,7 +167,10 @@ def _staged(stage: str, found: Proof) -> StageProof:
         text = comparison.reason
     else:
         text = f"{comparison.samples} samples, max abs {largest:.1e}, max rel {worst:.1e} (limit {limit:g}), on "
-        text += str(comparison.ran) + (f"; {comparison.reason}" if comparison.reason else "")
+        nonfinite = sum(d.nonfinite for d in comparison.drifts)
+        notes = [comparison.reason, *(f"{d.output}: {d.note}" for d in comparison.drifts if d.note)]
+        notes += [f"{nonfinite} elements are NaN or infinite, which nothing can be compared with"] if nonfinite else []
+        text += "; ".join([str(comparison.ran), *filter(None, notes)])
     return StageProof(stage, "proven" if found.status == "proven" else "not proven", text, found)
 
 
@@ -176,22 +191,39 @@ def _meaning(source: Model, before: ModelProto, stage: Stage) -> StageProof:
 
 
 def _shaped(context: Context, model: Model, shapes: Mapping[str, tuple[int, ...]]) -> Context:
-    """The context with sizes given on the command line over the contract's."""
+    """The context with sizes given on the command line over the contract's.
+
+    Raises VexlintError for an input that is not there, and for sizes that the file's own contradict: a size that it
+    fixes cannot be another one.
+    """
     known = list(model.graph.inputs)
     given = dict(context.contract.inputs)
     for name, shape in shapes.items():
         if name not in known:
             raise VexlintError(f"--shape {name}: no such input{nearest(name, known)}; there is {', '.join(known)}")
+        own = model.graph.shape(name)
+        if own is None:
+            raise VexlintError(f"--shape {name}: the file does not say how many axes it has")
+        wanted = ",".join(map(str, shape))
+        if own.rank != len(shape):
+            raise VexlintError(f"--shape {name}: [{wanted}] has {len(shape)} axes, the file says {own}")
+        if any(isinstance(d, int) and d != size for d, size in zip(own.dims, shape, strict=True)):
+            raise VexlintError(
+                f"--shape {name}: [{wanted}] is not what the file fixes, {own}: export again at that size"
+            )
         given[name] = Input(shape, given[name].dtype if name in given else None)
     return replace(context, contract=replace(context.contract, inputs=given))
 
 
 def _record(proto: ModelProto, changes: tuple[Change, ...], proofs: tuple[StageProof, ...]) -> None:
-    """Says in the model's metadata what was fixed and how it was proven."""
+    """Says in the model's metadata what was fixed and how it was proven; what an earlier fix said stays in it."""
+    earlier = {e.key: e.value for e in proto.metadata_props}
     for index, entry in reversed(list(enumerate(proto.metadata_props))):
-        if entry.key.startswith(RECORD):
+        if entry.key in (VERSION, FIXED, PROOF):
             del proto.metadata_props[index]
-    codes = ", ".join(sorted({c.code for c in changes}))
-    proven = "; ".join(f"{p.stage}: {p.status}" for p in proofs) or "not verified (--no-verify)"
-    for key, value in (("version", __version__), ("fixed", codes), ("proof", proven)):
-        proto.metadata_props.add(key=f"{RECORD}{key}", value=value)
+    before = {c for c in earlier.get(FIXED, "").split(", ") if c}
+    codes = ", ".join(sorted({c.code for c in changes} | before))
+    proven = [f"{p.stage}: {p.status}" for p in proofs] or [UNVERIFIED]
+    lines = dict.fromkeys([*filter(None, earlier.get(PROOF, "").split("; ")), *proven])
+    for key, value in ((VERSION, __version__), (FIXED, codes), (PROOF, "; ".join(lines))):
+        proto.metadata_props.add(key=key, value=value)

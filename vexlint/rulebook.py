@@ -122,8 +122,7 @@ def _safety(data: dict[str, Any]) -> FixSafety:
 
 def _function(name: str) -> Callable[..., Any]:
     """The function of that dotted name, imported when it is first called: `check` needs no fixes."""
-    module, _, attribute = name.partition(":")
-    if not module.startswith("vexlint.fixes."):
+    if not name.startswith("vexlint.fixes."):
         try:
             function: Check = resolve_name(name)
         except (ImportError, AttributeError) as error:

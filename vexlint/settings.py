@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from vexlint import config, rulebook, targets
+from vexlint import composites, config, rulebook, targets
 from vexlint.engine import Settings
 from vexlint.files import nearest
 from vexlint.values import Severity, VexlintError
@@ -22,7 +22,7 @@ def settle(
     """The settings of a run. An option given replaces the configuration's; `ignore` adds to it.
 
     Raises VexlintError for a name (of a rule, target, severity) that names nothing, in options, configuration and
-    waivers alike.
+    waivers, plugins and composites alike.
     """
     found = path or config.find(Path.cwd())
     project = config.load(found) if found else config.Config()
@@ -32,6 +32,9 @@ def settle(
     book = rulebook.load()
     for waiver in project.waivers:
         rulebook.find(book, waiver.rule)
+    for plugin in project.plugins:
+        targets.resolve(list(plugin.targets))
+    composites.find("", "", project.composites)
     judged, notes = targets.resolve(list(target or project.targets))
     return Settings(
         rules=rulebook.select(book, tuple(select) or project.select, (*project.ignore, *ignore)),

@@ -73,6 +73,13 @@ def resolve(names: list[str]) -> tuple[tuple[Target, ...], list[str]]:
     return tuple(chosen), notes
 
 
+def covers(name: str, target: Target) -> bool:
+    """Whether a name as a user writes it (an alias, a version's prefix or none) stands for this target."""
+    runtime, _, version = name.partition("@")
+    same = ALIASES.get(runtime, runtime) == target.runtime
+    return same and f"{target.version}.".startswith(f"{version}." if version else "")
+
+
 def known() -> list[str]:
     """Every known target as `runtime@version`, oldest version first."""
     return [f"{runtime}@{text}" for (runtime, _), (text, _) in sorted(_index().items())]

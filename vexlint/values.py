@@ -65,8 +65,8 @@ class Hit:
 
     `severity` is left None unless the rule's page says that the check decides it; `contract` is True where the
     hit contradicts the model's contract (the engine makes that an error); `target` and `verdict` go together: which
-    runtime does what; `fix` is "none" where the rule's fix cannot help with this one; `data` holds the numbers behind the message (px, axis, limit), `more` the other places of the
-    same cause, `count` how many there are with the first.
+    runtime does what; `fix` is "none" where the rule's fix cannot help with this one; `data` holds the numbers behind
+    the message (px, axis, limit), `more` the other places of the same cause, `count` how many there are with the first.
     """
 
     place: Place

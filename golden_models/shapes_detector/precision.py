@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from shapes_detector import scenes
 from shapes_detector.measure import clean_layout, run
-
 from vexlint.verify.boxes import Detections, Thresholds, overlaps
 from vexlint.verify.decoders import v8
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,12 +57,11 @@ def _tensors(model: Model) -> Iterator[tuple[Place, TensorProto]]:
         if not graph.is_function:
             for sparse in graph.proto.sparse_initializer:
                 yield from ((_sparse(graph, sparse.values.name), t) for t in (sparse.values, sparse.indices))
-        for node in graph.nodes:
-            for attribute in node.proto.attribute:
-                if attribute.HasField("t"):
-                    yield node.place, attribute.t
-                for tensor in attribute.tensors:
-                    yield node.place, tensor
+        for node, attribute in graph.holders:
+            if attribute.HasField("t"):
+                yield node.place, attribute.t
+            for tensor in attribute.tensors:
+                yield node.place, tensor
 
 
 def _sparse(graph: Graph, name: str) -> Place:
@@ -74,13 +74,15 @@ def _fault(model: Model, record: dict[str, str], tensor: TensorProto, sizes: dic
         return "has no location"
     if Path(location).is_absolute() or location[1:2] == ":":
         return "is an absolute path: it exists on one machine only"
-    place = (folder / location).resolve()
+    try:
+        place = Path(os.path.realpath(folder / location))
+    except (OSError, ValueError):  # what no file can be named
+        return "is missing"
     if not place.is_relative_to(folder.resolve()):
         linked = place.is_relative_to(model.path.resolve().parent)
         return LINKED if linked and not Path(location).is_absolute() else OUTSIDE
     if location not in sizes:
-        path = folder / location
-        sizes[location] = path.stat().st_size if path.is_file() else None
+        sizes[location] = place.stat().st_size if os.path.isfile(place) else None  # noqa: PTH113  never raises
     size = sizes[location]
     if size is None:
         return "is missing"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from vexlint.composites import find
 from vexlint.checks.context import Context
+from vexlint.composites import find
 from vexlint.files import nearest
 from vexlint.model import schemas
-from vexlint.model.model import Model, Node, attribute_value
+from vexlint.model.model import Model, Node, attribute_type, attribute_value
+from vexlint.targets import covers
 from vexlint.values import Hit, Severity
 
 if TYPE_CHECKING:
@@ -89,11 +90,7 @@ def _without_plugin(domain: str, op: str, context: Context) -> list[str] | None:
     if plugin is None:
         return None
     runtimes = [t for t in context.targets if t.runtime != "onnx"]
-    return [str(t) for t in runtimes if plugin.targets and not _covers(plugin.targets, t.runtime, str(t))]
-
-
-def _covers(allowed: tuple[str, ...], runtime: str, name: str) -> bool:
-    return any(a in (runtime, name) for a in allowed)
+    return [str(t) for t in runtimes if plugin.targets and not any(covers(name, t) for name in plugin.targets)]
 
 
 def _stranger(domain: str, op: str) -> tuple[str, str]:
@@ -108,7 +105,7 @@ def _stranger(domain: str, op: str) -> tuple[str, str]:
     if not domain:
         close = schemas.nearest("", op)
         return (
-            f"{op} is no ONNX operator" + (f"; did you mean {close}?" if close else ""),
+            f"{op or 'a node without an operator'} is no ONNX operator" + (f"; did you mean {close}?" if close else ""),
             "no runtime can know what it computes: correct the name, or put it into a domain and ship a kernel for it",
         )
     message = f"{domain}::{op} is outside the ONNX standard and the file has no function of that name"
@@ -149,15 +146,22 @@ def unknown_attribute(model: Model, context: Context) -> Iterator[Hit]:
     for (domain, op), nodes in model.operators.items():
         if (domain, op) in model.functions:
             continue
+        graph = schema = None
         for node in nodes:
-            schema = node.schema
+            if node.graph is not graph:  # the schema is the graph's: one look-up for all its nodes of an operator
+                graph, schema = node.graph, node.schema
             if schema is None:
-                break  # another rule speaks of it
+                continue  # another rule speaks of it
             for attribute in node.proto.attribute:
                 known = schema.attributes.get(attribute.name)
-                if known is not None and not known.values:
+                if known is None:
+                    hit: Hit | None = _name_hit(node, schema, attribute)
+                elif attribute_type(attribute) != known.type:
+                    hit = _type_hit(node, known, attribute)
+                elif known.values:
+                    hit = _value_hit(node, known, attribute)
+                else:
                     continue
-                hit = _name_hit(node, schema, attribute) if known is None else _value_hit(node, known, attribute)
                 if hit is not None:
                     key = (domain, op, attribute.name, hit.message)
                     details.setdefault(key, hit)
@@ -182,6 +186,13 @@ def _name_hit(node: Node, schema: schemas.Operator, attribute: AttributeProto) -
 def _had(node: Node, name: str, version: int) -> bool:
     schema = schemas.operator(node.domain, node.op, version)
     return schema is not None and name in schema.attributes
+
+
+def _type_hit(node: Node, known: schemas.Attribute, attribute: AttributeProto) -> Hit:
+    opset, written = node.graph.opsets[node.domain], attribute_type(attribute)
+    message = f"{known.name} of {node.op} takes {known.type} at opset {opset}, here it is {written or 'nothing'}"
+    way_out = "runtimes refuse the node: correct the type, or export at the opset that has it"
+    return Hit(node.place, message, way_out, data={"attribute": known.name, "type": written, "opset": opset})
 
 
 def _value_hit(node: Node, known: schemas.Attribute, attribute: AttributeProto) -> Hit | None:

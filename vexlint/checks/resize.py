@@ -6,12 +6,14 @@ have no such attribute and read as "asymmetric".
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from vexlint.checks.context import Context
-from vexlint.model.model import Model, Node
+from vexlint.model.model import Graph, Model, Node
 from vexlint.values import Hit
 
 # mode -> position in the input of output sample x; length and scale are those of the axis, size is the output's length
@@ -22,6 +24,7 @@ MODES: dict[str, Callable[[int, int, int, float], float]] = {
     "asymmetric": lambda x, length, size, scale: x / scale,
 }
 PLAIN = "half_pixel"  # what every framework computes unless told otherwise
+COORDINATES = "coordinate_transformation_mode"
 INTERPOLATING = ("linear", "cubic")
 
 
@@ -93,7 +96,9 @@ def modes_mixed(model: Model, context: Context) -> Iterator[Hit]:
     modes = {n: canonical(n) for n in interpolating(model)}
     if len(set(modes.values())) < 2:
         return
-    behind = [n for n in modes if _behind_convolution(n) and any(a.length != 1 for a in axes(n))]
+    graphs = {n.graph.path: n.graph for n in modes}
+    convolved = {path: _convolved(graph) for path, graph in graphs.items()}
+    behind = [n for n in modes if n.inputs[0] in convolved[n.graph.path] and any(a.length != 1 for a in axes(n))]
     counts = Counter(modes[n] for n in behind)
     if len(counts) < 2:
         return
@@ -110,21 +115,28 @@ def modes_mixed(model: Model, context: Context) -> Iterator[Hit]:
     )
 
 
-def _behind_convolution(node: Node) -> bool:
-    """Whether what is resized (not the size it gets) comes from a convolution."""
-    source = node.inputs[0]
-    return any(maker.op in ("Conv", "ConvTranspose") for maker in node.graph.upstream(source))
+def _convolved(graph: Graph) -> set[str]:
+    """The values of a graph that come from a convolution."""
+    return graph.downstream(o for n in graph.nodes if n.op in ("Conv", "ConvTranspose") for o in n.outputs if o)
 
 
 def interpolating(model: Model) -> list[Node]:
-    """The Resize and Upsample nodes in linear or cubic mode, at every depth."""
-    return [n for n in model.nodes("Resize", "Upsample") if n.attribute("mode") in INTERPOLATING]
+    """The Resize and Upsample nodes in linear or cubic mode, at every depth.
+
+    Those without input or output, and those whose coordinate mode a function's caller gives, are left out.
+    """
+    nodes = (n for n in model.nodes("Resize", "Upsample") if n.input(0) and n.outputs)
+    return [n for n in nodes if n.attribute("mode") in INTERPOLATING and (n.attribute(COORDINATES) or not _has_mode(n))]
+
+
+def _has_mode(node: Node) -> bool:
+    return any(a.name == COORDINATES for a in node.proto.attribute)
 
 
 def canonical(node: Node) -> str:
     """The node's coordinate mode; pytorch_half_pixel counts as half_pixel, from which it differs only where an output
     axis has size 1."""
-    mode: str = node.attribute("coordinate_transformation_mode") or "asymmetric"
+    mode: str = node.attribute(COORDINATES) or "asymmetric"
     if mode == "pytorch_half_pixel" and not any(a.size == 1 for a in axes(node)):
         return "half_pixel"
     return mode
@@ -154,14 +166,21 @@ def _distance(axis: Axis, one: Callable[..., float], other: Callable[..., float]
     def position(mode: Callable[..., float], x: int) -> float:
         return min(max(mode(x, axis.length, axis.size, axis.scale), 0.0), last)
 
-    return max((abs(position(one, x) - position(other, x)) for x in range(axis.size)), default=0.0)
+    # every mode is a straight line, clamped: two of them lie farthest apart at an end or beside a bend
+    beside = {0, axis.size - 1}
+    for mode in (one, other):
+        start, step = mode(0, axis.length, axis.size, axis.scale), mode(1, axis.length, axis.size, axis.scale)
+        step -= start
+        bends = [(bound - start) / step for bound in (0, last)] if step else []
+        beside.update(x for bend in bends for x in (math.floor(bend), math.ceil(bend)))
+    return max((abs(position(one, x) - position(other, x)) for x in beside if 0 <= x < axis.size), default=0.0)
 
 
 def axes(node: Node) -> list[Axis]:
     """The axes whose size the node changes, as far as constants and shapes tell."""
     place = {"scales": 2, "sizes": 3} if node.op == "Resize" and node.graph.opsets.get("", 0) >= 11 else {"scales": 1}
-    given = {k: v.constant for k, i in place.items() if (v := node.input(i)) is not None}
-    scales, sizes = given.get("scales") or node.attribute("scales"), given.get("sizes")
+    given = {k: _finite(v.constant) for k, i in place.items() if (v := node.input(i)) is not None}
+    scales, sizes = given.get("scales") or _finite(node.attribute("scales")), given.get("sizes")
     source, result = node.input(0), node.graph.shape(node.outputs[0])
     shape = source.shape if source else None
     rank = shape.rank if shape else len(scales or sizes or ())
@@ -180,6 +199,11 @@ def axes(node: Node) -> list[Axis]:
         if scale is not None and scale > 0 and (scale != 1.0 or (size is not None and size != length)):
             found.append(Axis(index, length, size, scale))
     return found
+
+
+def _finite(numbers: list[Any] | None) -> list[Any] | None:
+    """The numbers, None where one of them is none that a size can be computed with."""
+    return numbers if numbers and all(math.isfinite(n) for n in numbers) else None
 
 
 def _stride(node: Node, axis: Axis) -> float | None:

@@ -19,6 +19,7 @@ def dynamic_axis(model: Model, context: Context) -> Iterator[Hit]:
     The contract's shape makes it an error where it says a number; else a target that needs an optimization profile
     which the contract does not give decides.
     """
+    outputs: dict[str, Shape] | None = None
     for name in model.graph.inputs:
         shape = model.graph.shape(name)
         if shape is None:
@@ -26,12 +27,15 @@ def dynamic_axis(model: Model, context: Context) -> Iterator[Hit]:
         open_axes = [i for i, d in enumerate(shape.dims) if not isinstance(d, int)]
         if not open_axes:
             continue
+        outputs = _open_outputs(model) if outputs is None else outputs
         fixed = _contradicted(context, name, shape, open_axes)
         covered = _covered(context, name, shape)
         needing = [t for t in context.targets if t.dynamic_shapes == "profile" and not covered]
         worst = next((t for t in needing if t.named), needing[0] if needing else None)
         running = [str(t) for t in context.targets if t.dynamic_shapes == "runs" and t.runtime != "onnx"]
-        message = f"{_axes(shape, open_axes)} {'is' if len(open_axes) == 1 else 'are'} dynamic{_reach(model, name)}"
+        message = (
+            f"{_axes(shape, open_axes)} {'is' if len(open_axes) == 1 else 'are'} dynamic{_reach(model, name, outputs)}"
+        )
         if fixed:
             message += f"; the contract says {_list(context.contract.inputs[name].shape or ())}"
         elif needing:
@@ -103,13 +107,16 @@ def _symbol(dim: Dim) -> str:
     return f", {dim!r}" if isinstance(dim, str) else ""
 
 
-def _reach(model: Model, name: str) -> str:
-    """The outputs that depend on the input and have no fixed size either."""
-    reached = []
-    for output in model.graph.outputs:
-        shape = model.graph.shape(output)
-        if shape is not None and any(not isinstance(d, int) for d in shape.dims) and model.graph.depends(output, name):
-            reached.append(f"{output} {shape}")
+def _open_outputs(model: Model) -> dict[str, Shape]:
+    """The outputs that have no fixed size either."""
+    shapes = ((name, model.graph.shape(name)) for name in model.graph.outputs)
+    return {name: s for name, s in shapes if s is not None and any(not isinstance(d, int) for d in s.dims)}
+
+
+def _reach(model: Model, name: str, outputs: dict[str, Shape]) -> str:
+    """Which of these outputs depend on the input."""
+    dependent = model.graph.downstream([name])
+    reached = [f"{output} {shape}" for output, shape in outputs.items() if output in dependent]
     more = f" and {len(reached) - 3} more" if len(reached) > 3 else ""
     return f", through to {', '.join(reached[:3])}{more}" if reached else ""
 

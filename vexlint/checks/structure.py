@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vexlint.checks.context import Context
 from vexlint.model.model import Graph, Model, Node
-from vexlint.values import Hit
+from vexlint.values import Hit, Severity
 
 
 def duplicate_node_name(model: Model, context: Context) -> Iterator[Hit]:
@@ -28,6 +28,9 @@ def duplicate_node_name(model: Model, context: Context) -> Iterator[Hit]:
 
 def duplicates(graph: Graph) -> dict[str, list[Node]]:
     """Name -> the nodes of this graph that bear it, where there are several."""
+    names = [name for node in graph.nodes if (name := node.proto.name)]
+    if len(set(names)) == len(names):
+        return {}
     named: dict[str, list[Node]] = {}
     for node in graph.nodes:
         if node.proto.name:
@@ -39,9 +42,19 @@ def unsorted_nodes(model: Model, context: Context) -> Iterator[Hit]:
     """VEX703: a node before the one that makes its input; one hit a graph."""
     target = next((str(t) for t in context.targets if t.runtime == "onnx"), None)
     for graph in model.graphs:
+        if _sorted(graph):
+            continue
         early = [n for n in graph.nodes if any(m.index >= n.index for m in makers(graph, n))]
         if early:
             first = next(m for m in makers(graph, early[0]) if m.index >= early[0].index)
+            more = tuple(n.place for n in early[1:])
+            if _ring(graph):
+                message = "takes part in a ring: nodes that need each other's outputs, which no order can run"
+                way_out = "no runtime loads this: find the node that reads the wrong value"
+                yield Hit(
+                    early[0].place, message, way_out, severity=Severity.ERROR, fix="none", more=more, count=len(early)
+                )
+                continue
             yield Hit(
                 early[0].place,
                 f"stands before node[{first.index}], which makes its input: the standard wants nodes in the order of "
@@ -49,9 +62,39 @@ def unsorted_nodes(model: Model, context: Context) -> Iterator[Hit]:
                 "sort the nodes; onnx.checker and OpenCV refuse the file, ONNX Runtime sorts for itself",
                 target,
                 "refuses" if target else None,
-                more=tuple(n.place for n in early[1:]),
+                more=more,
                 count=len(early),
             )
+
+
+def _ring(graph: Graph) -> bool:
+    """Whether some nodes can never run because each waits for another: what is left when all that can run has run."""
+    waits = {n.index: {m.index for m in makers(graph, n)} for n in graph.nodes}
+    readers: dict[int, list[int]] = {}
+    for index, others in waits.items():
+        for other in others:
+            readers.setdefault(other, []).append(index)
+    ready = [index for index, others in waits.items() if not others]
+    done = 0
+    while ready:
+        maker = ready.pop()
+        done += 1
+        for reader in readers.get(maker, ()):
+            waits[reader].discard(maker)
+            if not waits[reader]:
+                ready.append(reader)
+    return done < len(waits)
+
+
+def _sorted(graph: Graph) -> bool:
+    """Whether no node makes what it or one before it reads: one pass, where `makers` looks every input up."""
+    read, captured = set[str](), graph.captured
+    for node in graph.nodes:
+        read.update(node.proto.input, captured.get(node.index, ()))
+        read.discard("")
+        if not read.isdisjoint(node.proto.output):
+            return False
+    return True
 
 
 def makers(graph: Graph, node: Node) -> list[Node]:

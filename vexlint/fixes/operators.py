@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vexlint import inline
-from vexlint.composites import Composite, find
 from vexlint.checks.context import Context
+from vexlint.composites import Composite, find
 from vexlint.fixes.resize import node_at
-from vexlint.model.dtypes import element_type
 from vexlint.model import schemas
+from vexlint.model.dtypes import element_type
 from vexlint.model.model import Graph, Model, Node, plain_domain
 from vexlint.values import Change, Finding, Place
 
@@ -60,6 +60,8 @@ def with_composites(model: Model, context: Context) -> ModelProto:
         if len(made) > 1:
             raise inline.NoComposite(f"calls of {domain}::{op} differ in inputs, attributes or element type")
         copy.functions.add().ParseFromString(made.pop())
+        if not any(plain_domain(o.domain) == domain for o in copy.opset_import):  # only the function around it says it
+            copy.opset_import.add(domain=domain, version=1)
         if not any(plain_domain(o.domain) == "" for o in copy.opset_import):
             raise inline.NoComposite("the file imports no opset of ai.onnx")
     return copy

@@ -60,4 +60,5 @@ def without_modes(model: ModelProto, places: Sequence[Place]) -> bytes:
         for index, attribute in reversed(list(enumerate(attributes))):
             if attribute.name == ATTRIBUTE:
                 del attributes[index]
-    return copy.SerializeToString()
+    data: bytes = copy.SerializeToString()
+    return data

@@ -76,7 +76,7 @@ def add_imports(model: Model, findings: Sequence[Finding], context: Context) -> 
     for finding in findings:
         domain = plain_domain(finding.place.domain)
         graph = next(g for g in model.graphs if g.path == finding.place.graph)
-        version = _version(domain, model)
+        version = _version(domain, graph)
         owner = graph.proto if graph.is_function else model.proto
         if version is None or any(plain_domain(o.domain) == domain for o in owner.opset_import):
             continue
@@ -86,9 +86,9 @@ def add_imports(model: Model, findings: Sequence[Finding], context: Context) -> 
     return changes
 
 
-def _version(domain: str, model: Model) -> int | None:
-    """None where nobody can know: the file imports nothing at all, or lacks the default domain."""
-    opset = model.opsets.get("")
+def _version(domain: str, graph: Graph) -> int | None:
+    """None where nobody can know: the graph's imports are none at all, or lack the default domain."""
+    opset = graph.opsets.get("")
     if not domain or opset is None:
         return None
     return schemas.paired_opset(domain, opset) or 1

@@ -8,8 +8,10 @@ cells), by what makes it, and by what the exporter's metadata says; nothing is r
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 
 from vexlint.model.model import Graph, Model, Node, Value
 from vexlint.model.shapes import Shape
@@ -59,21 +61,29 @@ def find(model: Model) -> list[Head]:
     """The heads among the model's outputs, in their order; [] where boxes are already selected inside."""
     if any("NMS" in op or "NonMaxSuppression" in op for _, op in model.operators):
         return []
-    heads = (_head(model, name) for name in model.graph.outputs)
+    outputs = {name: model.graph.shape(name) for name in model.graph.outputs}
+    heads = (_head(model, name, outputs) for name in outputs)
     return [h for h in heads if h is not None]
 
 
 def names(model: Model) -> int | None:
     """How many classes the exporter's metadata names; None where it names none. Parsed as a literal, never run."""
+    return _count(model.metadata.get("names", ""))
+
+
+@cache
+def _count(text: str) -> int | None:
+    """The length of the list or dict that is written in a text; None where it is none."""
     try:
-        found = ast.literal_eval(model.metadata.get("names", ""))
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        with warnings.catch_warnings(action="ignore"):  # "\d" in a class name is no concern of the user's
+            found = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
     return len(found) if isinstance(found, dict | list | tuple) and found else None
 
 
-def _head(model: Model, output: str) -> Head | None:
-    shape = model.graph.shape(output)
+def _head(model: Model, output: str, outputs: dict[str, Shape | None]) -> Head | None:
+    shape = outputs[output]
     join = _join(model.graph, output)
     if shape is None or shape.rank != 3 or join is None:
         return None
@@ -83,7 +93,7 @@ def _head(model: Model, output: str) -> Head | None:
     if not isinstance(shape.dims[1], int) or not isinstance(shape.dims[2], int):
         shape = model.inferred.get(("graph", output), shape)  # exporters declare made-up names for sizes they know
     for layout in LAYOUTS:
-        if _fits(model, shape, layout) and _rows_fit(model, output, join, shape, layout):
+        if _fits(model, shape, layout) and _rows_fit(model, output, outputs, join, shape, layout):
             return Head(output, shape, layout, _classes(model, layout, shape.size(layout.rows) or 0))
     return None
 
@@ -99,7 +109,9 @@ def _fits(model: Model, shape: Shape, layout: Layout) -> bool:
     return count is not None and count in set(_grids(model))
 
 
-def _rows_fit(model: Model, output: str, join: Node, shape: Shape, layout: Layout) -> bool:
+def _rows_fit(
+    model: Model, output: str, outputs: dict[str, Shape | None], join: Node, shape: Shape, layout: Layout
+) -> bool:
     """Whether what is joined can be this layout.
 
     Parts joined along the rows must begin with the boxes and end with the scores; where no metadata names classes, a
@@ -109,21 +121,26 @@ def _rows_fit(model: Model, output: str, join: Node, shape: Shape, layout: Layou
     objectness = len(parts) > 2 and parts[1] == 1 and names(model) != 1
     if parts and (parts[0] != 4 or (layout.before == 5) != objectness):
         return False
-    others = [s for name in model.graph.outputs if name != output and (s := model.graph.shape(name)) is not None]
+    others = [s for name, s in outputs.items() if name != output and s is not None]
     alone = names(model) is None and any(s.rank == 3 and shape.size(layout.places) in s.dims[1:] for s in others)
     return not alone
 
 
 def _parts(join: Node, layout: Layout, shape: Shape) -> list[int]:
     """The rows of each part where the parts are joined along the rows, [] where levels are joined along the places."""
-    axis = (join.attribute("axis") or 0) % 3
-    shapes = [Value(join.graph, name).shape for name in join.inputs]
-    sizes = [s.size(axis) or 0 if s is not None and s.rank == 3 else 0 for s in shapes]
-    if 0 in sizes or sum(sizes) != shape.size(layout.rows):
-        return []
-    first = _join(join.graph, join.inputs[0])  # masks, keypoints and angles are joined to a head that was joined before
-    inner = _parts(first, replace(layout, rows=axis), shapes[0] or shape) if first is not None and sizes[0] > 4 else []
-    return [*inner, *sizes[1:]] if inner else sizes
+    parts: list[int] = []
+    inner: Node | None = join
+    rows = shape.size(layout.rows)
+    while inner is not None:
+        axis = (inner.attribute("axis") or 0) % 3
+        shapes = [Value(inner.graph, name).shape for name in inner.inputs]
+        sizes = [s.size(axis) or 0 if s is not None and s.rank == 3 else 0 for s in shapes]
+        if not sizes or 0 in sizes or sum(sizes) != rows:
+            break
+        parts[:1], rows = sizes, sizes[0]
+        # masks, keypoints and angles are joined to a head that was joined before
+        inner = _join(inner.graph, inner.inputs[0]) if len(sizes) > 1 and rows > 4 else None
+    return parts
 
 
 def _classes(model: Model, layout: Layout, rows: int) -> int | None:
@@ -136,7 +153,9 @@ def _classes(model: Model, layout: Layout, rows: int) -> int | None:
 def _join(graph: Graph, output: str) -> Node | None:
     """The Concat that makes a value, with only `STEPS` between."""
     maker: Node | None = graph.producers.get(output)
-    while maker is not None and maker.op in STEPS:
+    seen = set[int]()
+    while maker is not None and maker.op in STEPS and maker.index not in seen:
+        seen.add(maker.index)
         source = maker.input(0)
         maker = source.producer if source else None
     return maker if maker is not None and maker.op == "Concat" else None

@@ -6,7 +6,7 @@ Only what can run is in the view: the main graph, its subgraphs, and the functio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from vexlint.model import schemas, tensors
 from vexlint.values import Place, PlaceKind
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+    from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
     from vexlint.model.shapes import Shape
     from vexlint.model.wire import Stripped
@@ -79,24 +79,33 @@ class Node:
         """The attribute as a Python value, the schema's default where the node does not write it, else None.
 
         Strings come as str; tensors and graphs as protos. An attribute that refers to the caller of a function
-        (`ref_attr_name`) is unknown here: None.
+        (`ref_attr_name`), or of a standard operator one that is not of the schema's type, is unknown here: None.
         """
+        schema = self.schema
         for attribute in self.proto.attribute:
             if attribute.name == name:
-                return None if attribute.ref_attr_name else attribute_value(attribute)
-        schema = self.schema
+                schema = schema or schemas.operator(self.domain, self.op, schemas.newest_opset(self.domain))
+                fits = schema is None or (name in schema.attributes and _fits(attribute, schema.attributes[name]))
+                return attribute_value(attribute) if fits and not attribute.ref_attr_name else None
         declared = schema.attributes.get(name) if schema else None
         return declared.default if declared else None
 
 
+def _fits(attribute: AttributeProto, declared: schemas.Attribute) -> bool:
+    return attribute_type(attribute) == declared.type
+
+
+def attribute_type(attribute: AttributeProto) -> str:
+    """The name of an AttributeProto's type: "INT", "FLOATS", …; "" where it is none."""
+    return ATTRIBUTE_FIELDS.get(_kind(attribute), ("", False, ""))[2]
+
+
 def attribute_value(attribute: AttributeProto) -> Any:
     """What an AttributeProto holds: int, float, str, list of those, TensorProto or GraphProto (or lists)."""
-    kind = int(attribute.type)
-    if kind == 0:  # IR version 1 wrote no type: the field that is set says it
-        kind = next((k for k, (f, many) in ATTRIBUTE_FIELDS.items() if not many and attribute.HasField(f)), 0)
+    kind = _kind(attribute)
     if kind not in ATTRIBUTE_FIELDS:
         return None
-    field, many = ATTRIBUTE_FIELDS[kind]
+    field, many, _ = ATTRIBUTE_FIELDS[kind]
     value = getattr(attribute, field)
     if field == "s":
         return value.decode("utf-8", "replace")
@@ -105,11 +114,21 @@ def attribute_value(attribute: AttributeProto) -> Any:
     return list(value) if many else value
 
 
-# AttributeProto.AttributeType -> (field, repeated)
-ATTRIBUTE_FIELDS: dict[int, tuple[str, bool]] = {
-    1: ("f", False), 2: ("i", False), 3: ("s", False), 4: ("t", False), 5: ("g", False), 11: ("sparse_tensor", False),
-    13: ("tp", False), 6: ("floats", True), 7: ("ints", True), 8: ("strings", True), 9: ("tensors", True),
-    10: ("graphs", True), 12: ("sparse_tensors", True), 14: ("type_protos", True),
+def _kind(attribute: AttributeProto) -> int:
+    """The type; IR version 1 wrote none: the field that is set says it."""
+    if attribute.type:
+        return int(attribute.type)
+    filled = {field.name for field, _ in attribute.ListFields()}
+    return next((kind for kind, (field, _, _) in ATTRIBUTE_FIELDS.items() if field in filled), 0)
+
+
+# AttributeProto.AttributeType -> (field, repeated, name)
+ATTRIBUTE_FIELDS: dict[int, tuple[str, bool, str]] = {
+    1: ("f", False, "FLOAT"), 2: ("i", False, "INT"), 3: ("s", False, "STRING"), 4: ("t", False, "TENSOR"),
+    5: ("g", False, "GRAPH"), 6: ("floats", True, "FLOATS"), 7: ("ints", True, "INTS"), 8: ("strings", True, "STRINGS"),
+    9: ("tensors", True, "TENSORS"), 10: ("graphs", True, "GRAPHS"), 11: ("sparse_tensor", False, "SPARSE_TENSOR"),
+    12: ("sparse_tensors", True, "SPARSE_TENSORS"), 13: ("tp", False, "TYPE_PROTO"),
+    14: ("type_protos", True, "TYPE_PROTOS"),
 }  # fmt: skip
 
 
@@ -185,6 +204,8 @@ class Graph:
         self.path = path
         self.opsets = opsets
         self.nodes = [Node(n, self, i) for i, n in enumerate(proto.node)]
+        self.holders: list[tuple[Node, AttributeProto]] = []  # attributes that hold tensors; `Model` fills it
+        self.inner: list[Graph] = []  # the subgraphs of its nodes, likewise
 
     def _entries(self, field: str) -> dict[str, ValueInfoProto]:
         return {} if self.is_function else {v.name: v for v in getattr(self.proto, field)}
@@ -221,8 +242,8 @@ class Graph:
     def captured(self) -> dict[int, set[str]]:
         """Node index -> the values of this graph that the node's subgraphs, at any depth, read from here."""
         found: dict[int, set[str]] = {}
-        for inner in self.model.graphs:
-            if inner.owner is not None and inner.parent is self:
+        for inner in self.inner:
+            if inner.owner is not None:
                 names = {n for node in inner.nodes for n in node.proto.input} | set(inner.outputs)
                 names = names.union(*inner.captured.values()) - inner.defined
                 found.setdefault(inner.owner.index, set()).update(names - {""})
@@ -242,9 +263,28 @@ class Graph:
             yield from fresh.values()
             row = [n for maker in fresh.values() for n in self.reads(maker)]
 
+    @cached_property
+    def readers(self) -> dict[str, list[Node]]:
+        """Value -> the nodes of this graph that read it, themselves or in their subgraphs."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in set(self.reads(node)):
+                found.setdefault(name, []).append(node)
+        return found
+
+    def downstream(self, names: Iterable[str]) -> set[str]:
+        """The values of this graph that depend on one of these, with these: one walk, however many they are."""
+        seen = set(names)
+        row = list(seen)
+        while row:
+            made = {o for name in row for node in self.readers.get(name, ()) for o in node.proto.output if o}
+            row = list(made - seen)
+            seen.update(row)
+        return seen
+
     def depends(self, name: str, source: str) -> bool:
         """Whether a value depends on another one of this graph, or is it."""
-        return name == source or any(source in self.reads(node) for node in self.upstream(name))
+        return name in self.downstream([source])
 
     def shape(self, name: str) -> Shape | None:
         """See `Value.shape`. Shapes of constants come from their tensors."""
@@ -272,26 +312,35 @@ class Model:
             self.opsets = {"": 1}  # IR 1 and 2 had no imports: operators were those of opset 1
         self.graph = Graph(self, proto.graph, "graph", None, self.opsets)
         self.functions = {(plain_domain(f.domain), f.name): f for f in proto.functions}
-        self.graphs: list[Graph] = []
-        called: set[OperatorKey] = set()
-        self._walk(self.graph, called)
+        self.graphs = list(self._walk())
 
-    def _walk(self, graph: Graph, called: set[OperatorKey]) -> None:
-        self.graphs.append(graph)
+    def _walk(self) -> Iterator[Graph]:
+        """The graphs that can run, each before what is inside it; functions may call each other without end."""
+        bodies = {(plain_domain(f.domain), f.name, f.overload): f for f in self.proto.functions}
+        open_graphs = [iter([self.graph])]
+        while open_graphs:
+            graph = next(open_graphs[-1], None)
+            if graph is None:
+                open_graphs.pop()
+            else:
+                yield graph
+                open_graphs.append(self._inside(graph, bodies))
+
+    def _inside(self, graph: Graph, bodies: dict[tuple[str, str, str], FunctionProto]) -> Iterator[Graph]:
+        """The subgraphs of a graph's nodes, and the functions (left in `bodies`) that they are the first to call."""
         for node in graph.nodes:
             for attribute in node.proto.attribute:
+                if attribute.HasField("t") or attribute.tensors:
+                    graph.holders.append((node, attribute))
                 if attribute.type in (0, 5, 10):  # none written (IR 1), GRAPH, GRAPHS
                     for label, proto in _subgraphs(attribute):
                         path = f"{graph.path}/node[{node.index}]/{label}"
-                        self._walk(Graph(self, proto, path, node, graph.opsets), called)
-            if self.functions:
-                key = (node.domain, node.op)
-                if key in self.functions and key not in called:
-                    called.add(key)
-                    body = self.functions[key]
-                    imports = {plain_domain(o.domain): o.version for o in body.opset_import}
-                    path = f"function {body.domain}::{body.name}"
-                    self._walk(Graph(self, body, path, None, imports or self.opsets), called)
+                        graph.inner.append(Graph(self, proto, path, node, graph.opsets))
+                        yield graph.inner[-1]
+            if bodies and (body := bodies.pop((node.domain, node.op, node.proto.overload), None)) is not None:
+                imports = {plain_domain(o.domain): o.version for o in body.opset_import}
+                path = f"function {body.domain}::{body.name}" + (f":{body.overload}" if body.overload else "")
+                yield Graph(self, body, path, None, imports or self.opsets)
 
     @cached_property
     def operators(self) -> dict[OperatorKey, list[Node]]:

@@ -2,8 +2,8 @@
 inference.
 
 Started as a script with the folder of the installed onnx package as its one argument. A request is an operation
-(b"i" infer, b"p" parse, b"c" check, b"t" print), the payload's length as uint64, little endian, and the payload; an answer has the same form
-with the status b"o" (ok) or b"e" (ONNX's error text).
+(b"i" infer, b"p" parse, b"c" check, b"t" print), the payload's length as uint64, little endian, and the payload; an
+answer has the same form with the status b"o" (ok) or b"e" (ONNX's error text).
 """
 
 import importlib.util

@@ -1,7 +1,7 @@
 """The inverse of `wire.strip`: an edited, stripped model's bytes with the payloads of the source file put back.
 
-`restore` reads nothing. Its result is a list of pieces, bytes to write and [start, end) ranges of the source file to copy,
-whose lengths are known, so that a model of any size is written in constant memory.
+`restore` reads nothing. Its result is a list of pieces, bytes to write and [start, end) ranges of the source file to
+copy, whose lengths are known, so that a model of any size is written in constant memory.
 """
 
 from __future__ import annotations

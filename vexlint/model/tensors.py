@@ -77,11 +77,14 @@ def values(tensor: TensorProto, folder: Path | None = None, most: int = 65536) -
         return None
     record = external(tensor)
     if record is not None:
-        raw = _read(record, folder)
+        raw = _read(record, folder, count)
         return None if raw is None else _decode(raw, tensor.data_type, count)
     if tensor.HasField("raw_data"):
         return _decode(tensor.raw_data, tensor.data_type, count)
-    return _typed(tensor, count)
+    try:
+        return _typed(tensor, count)
+    except struct.error:  # a number that 16 bits do not hold
+        return None
 
 
 def _typed(tensor: TensorProto, count: int) -> list[Any] | None:
@@ -108,8 +111,9 @@ def _bfloat16(bits: list[int]) -> list[float]:
     return list(struct.unpack(f"<{len(bits)}f", struct.pack(f"<{len(bits)}I", *(b << 16 for b in bits))))
 
 
-def _read(record: dict[str, str], folder: Path | None) -> bytes | None:
-    """The bytes of an external record, None where they are missing or where its path leaves the model's folder."""
+def _read(record: dict[str, str], folder: Path | None, count: int) -> bytes | None:
+    """The bytes of an external record of `count` elements, None where they are missing or where its path leaves the
+    model's folder."""
     if folder is None:
         return None
     try:
@@ -118,6 +122,6 @@ def _read(record: dict[str, str], folder: Path | None) -> bytes | None:
             return None
         with place.open("rb") as file:
             file.seek(int(record.get("offset", "0")))
-            return file.read(int(record.get("length", "-1")))
-    except (OSError, KeyError, ValueError):
+            return file.read(min(int(record.get("length") or 8 * count), 8 * count))  # 8 bytes: the widest number
+    except (OSError, KeyError, ValueError, RuntimeError, OverflowError):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from typing import Any
 
@@ -27,7 +28,7 @@ def render(report: Report) -> str:
             "incomplete": report.incomplete,
         },
     }
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"  # ASCII: any locale can print it
 
 
 def file_entry(file: FileReport) -> dict[str, Any]:
@@ -43,4 +44,13 @@ def file_entry(file: FileReport) -> dict[str, Any]:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    return {**asdict(finding), "severity": finding.severity.value}
+    return {**asdict(finding), "severity": finding.severity.value, "data": _finite(dict(finding.data))}
+
+
+def _finite(data: Any) -> Any:
+    """The same, with null where a number is NaN or infinite: JSON has no word for those."""
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data

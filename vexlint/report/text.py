@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 
 from vexlint.values import FileReport, Finding, Report, Severity
 
 WIDTH = 80
+LONGEST = 400  # characters of one word: a file may hold a name of a megabyte
 SAMPLES = 3  # other places of one cause that are shown
 COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 
@@ -23,7 +25,7 @@ def _speaks(file: FileReport) -> bool:
 
 
 def _file(file: FileReport, colour: bool) -> Iterator[str]:
-    yield paint(file.path, "1", colour)
+    yield paint(printable(file.path), "1", colour)
     for finding in file.findings:
         yield from _finding(finding, colour)
     for waived in file.waived:
@@ -65,15 +67,20 @@ def many(count: int, thing: str) -> str:
 
 
 def wrap(text: str, indent: int, hang: int = 0) -> list[str]:
-    """Lines of at most WIDTH columns; a word longer than that (a path, a node name) stays whole."""
+    """Lines of at most WIDTH columns; a word longer than that (a path, a node name) stays whole up to LONGEST."""
     return textwrap.wrap(
-        text,
+        re.sub(rf"(\S{{{LONGEST - 40}}})\S{{40,}}(\S{{40}})", r"\1…\2", printable(text)),
         WIDTH,
         initial_indent=" " * indent,
         subsequent_indent=" " * (indent + hang),
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def printable(text: str) -> str:
+    """The text with escapes in place of what would steer the terminal: names come from foreign files."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def paint(text: str, code: str, colour: bool) -> str:

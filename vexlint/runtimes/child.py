@@ -3,9 +3,9 @@
 Every model runs in a process of its own, for its whole life, rather than being tried once in a child and then run
 here: native code that loads a foreign file can still crash or loop for ever at the hundredth picture, and a Loop node
 needs no more than an input to do so. A process a model has a second virtue: reference and candidate compute at the
-same time, each on its share of the cores. The price, measured by `tests/benchmarks/verify.py`: 0.15 s of CPU to start
-one (numpy, the runtime, Polygraphy), then 0.1 to 0.2 ms a sample, because tensors pass through mapped files
-(`arena`) and pipes carry one line each way.
+same time, each on its share of the cores. The price, measured: 0.15 s of CPU to start one (Python, numpy, the
+runtime, Polygraphy), then 0.2 ms a sample of 1.2 MB, because tensors pass through mapped files (`arena`) and a pipe
+carries one line each way. `tests/benchmarks/verify.py` compares all of it with a bare loop.
 
 Two requests may be under way at once (`SLOTS`), so that a runtime computes while its last result is compared.
 """

@@ -69,7 +69,7 @@ def _runner(compiled: Any) -> Any:
         def infer_impl(self, feed_dict: Any) -> Any:
             start = time.perf_counter()
             self.request.infer(feed_dict, share_inputs=True)
-            found = OrderedDict((name, self.request.get_tensor(name).data) for name in self.outputs)
+            found = OrderedDict((n, self.request.get_output_tensor(i).data) for i, n in enumerate(self.outputs))
             self.inference_time = time.perf_counter() - start
             return found
 

@@ -30,10 +30,11 @@ SIZES = (0.0, 8.0, 16.0, 32.0, 64.0, inf)  # px, larger side of the reference's 
 TIED = 1e-6  # scores that lie within this are one score
 
 # What a precision may cost. A drift of 0.001 in IoU is a shift of 0.004 px for a box of 8 px and of 0.03 px for one of
-# 64 px, which float32 keeps to. fp16 cannot: it rounds a coordinate above 256 px to 0.25 px.
+# 64 px, which float32 keeps to. Half cannot: it rounds a coordinate above 256 px to 0.25 px, which alone makes a drift
+# of 0.03 on the golden detector's boxes of 8 to 16 px. int8 is a guess with room; what it may cost, a contract says.
 LIMITS = {
     "fp32": SetLimits(iou_drift=0.001, centre_px=0.5, score=1e-3, class_match=1.0, band=1e-3),
-    "fp16": SetLimits(iou_drift=0.03, centre_px=0.5, score=1e-2, class_match=1.0, band=1e-2),
+    "fp16": SetLimits(iou_drift=0.05, centre_px=0.5, score=1e-2, class_match=1.0, band=1e-2),
     "int8": SetLimits(iou_drift=0.15, centre_px=2.0, score=0.1, class_match=0.98, band=5e-2),
 }
 

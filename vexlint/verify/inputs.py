@@ -29,19 +29,21 @@ class Spec:
 
     @property
     def is_picture(self) -> bool:
+        """Whether it has the four axes of a batch of pictures."""
         return len(self.shape) == 4
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The inputs of one model. `batch` is how many samples one run takes: more than 1 only where the one input is a
-    batch of pictures; else a sample is everything that is fed."""
+    """The inputs of one model. They are `batched` where there is one and it is a batch of pictures: a sample is one
+    picture then, else everything that is fed at once."""
 
     specs: tuple[Spec, ...]
     batched: bool
 
     @property
     def batch(self) -> int:
+        """How many samples one run takes."""
         return self.specs[0].shape[0] if self.batched else 1
 
     def unit(self, spec: Spec) -> Shape:

@@ -1,10 +1,10 @@
 """What the samples say of one candidate: collects, then decides.
 
-| | proven | drifts | not proven |
-|---|---|---|---|
-| detectors | the sets are within their limits, no NaN | a limit is passed, or a NaN | no detections, one score for all, outputs that are not as their layout says |
-| the rest | every tensor is within its limit | one is not, or a NaN | shapes or outputs differ; the reference is constant |
-"""  # noqa: E501
+Where detections are judged, it is proven where their sets are within the limits; not proven where neither side detects
+anything, where all scores are one, or where outputs are not as their layout says; else the two drift apart. Where
+tensors are judged, it is proven where each is within its limit; not proven where outputs or shapes differ, or where
+the reference is one constant; else they drift apart. A NaN or an infinity is drift in either case.
+"""
 
 from __future__ import annotations
 

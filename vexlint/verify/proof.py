@@ -16,7 +16,7 @@ from vexlint.config import Config, Contract
 from vexlint.files import nearest
 from vexlint.model import native, proto
 from vexlint.model.model import Model
-from vexlint.model.read import read
+from vexlint.model.read import TEXT_SUFFIXES, read
 from vexlint.model.wire import Unreadable
 from vexlint.runtimes import base
 from vexlint.runtimes.child import RUNNING
@@ -186,6 +186,8 @@ def _contract(config: Config, reference: Path, candidate: Path, recorded: bool) 
 
 
 def _read(path: Path) -> Model:
+    if path.suffix in TEXT_SUFFIXES:
+        raise VexlintError(f"{path}: runtimes read binary ONNX, not text")
     try:
         return read(path)
     except (Unreadable, native.Stopped) as error:

@@ -55,6 +55,7 @@ class Recording:
 
 
 def is_recording(path: Path) -> bool:
+    """Whether a file is a recording, by its name."""
     return path.suffix.lower() in SUFFIXES
 
 
@@ -203,6 +204,7 @@ class Recorder:
 
     @property
     def finished(self) -> bool:
+        """Whether the file is written to its end, or abandoned."""
         return self.archive.fp is None
 
 

@@ -74,10 +74,14 @@ class Run:
         self.ran: Ran | None = self.recording.ran if self.recording else None
         self.failed = ""  # why the reference gives no outputs
 
+    @property
+    def _name(self) -> str:
+        side = self.job.reference
+        return side.label if isinstance(side, Side) else side.origin
+
     def proof(self) -> Proof:
         """Runs everything. A runtime that fails takes its own comparison down; the reference's takes all of them."""
         job = self.job
-        name = job.reference.label if isinstance(job.reference, Side) else job.reference.origin
         with ExitStack() as stack:
             made = tempfile.TemporaryDirectory(prefix="vexlint-", ignore_cleanup_errors=True)
             folder = Path(stack.enter_context(made))
@@ -91,10 +95,9 @@ class Run:
                     if self.failed:
                         break
             if recorder is not None and not self.failed:
-                recorder.finish(name, self.ran)
-        return Proof(
-            name, job.candidate.label, self.ran, job.samples.unit, job.samples.origin, tuple(self._comparisons())
-        )
+                recorder.finish(self._name, self.ran)
+        found = tuple(self._comparisons())
+        return Proof(self._name, job.candidate.label, self.ran, job.samples.unit, job.samples.origin, found)
 
     def _start(self, stack: ExitStack, folder: Path) -> tuple[Player | None, list[Player | None]]:
         """Starts all runtimes, then waits for all: they load side by side."""
@@ -122,7 +125,7 @@ class Run:
         return reference, [player for player, _, _ in loaded]
 
     def _feeds(self, side: Side) -> list[tuple[feeding.Spec, feeding.Spec]]:
-        return feeding.matched(self.job.inputs, side.inputs, f"{self.job.samples.origin} and {side.label}")
+        return feeding.matched(self.job.inputs, side.inputs, f"{self._name} and {side.label}")
 
     def _take(
         self,
