@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -37,20 +39,37 @@ def check(
     config: ConfigFile = None,
 ) -> None:
     """Say what is wrong with models, without running them."""
-    from vexlint.report import json, text
-
     check_format(output_format)
     run = settle(config, target, select, ignore, fail_on)
     report = Report(tuple(_check_all(paths, run)), tuple(map(str, run.targets)))
-    sys.stdout.write(json.render(report) if output_format == "json" else text.render(report, colour()))
+    sys.stdout.write(_render(report, output_format))
     raise typer.Exit(exit_code(report, run.config.fail_on))
 
 
+def _render(report: Report, output_format: str) -> str:
+    if output_format == "json":
+        from vexlint.report import json
+
+        return json.render(report)
+    from vexlint.report import text
+
+    return text.render(report, colour())
+
+
 def _check_all(names: list[str], run: Settings) -> list[FileReport]:
-    from vexlint import engine, paths
+    from vexlint import paths
 
     files = paths.expand(names)
     if len(files) < MANY or not sys.stderr.isatty():
-        return [engine.check_file(file, run) for file in files]
+        return [_check_one(file, run) for file in files]
     with typer.progressbar(files, label="checking", file=sys.stderr) as bar:
-        return [engine.check_file(file, run) for file in bar]
+        return [_check_one(file, run) for file in bar]
+
+
+def _check_one(file: Path, run: Settings) -> FileReport:
+    from vexlint import engine
+
+    gc.freeze()  # what lives now lives to the end: collecting, here and when Python exits, need not look at it
+    report = engine.check_file(file, run)
+    gc.collect()  # a model is full of cycles: nothing else lets go of it before the next file
+    return report

@@ -84,8 +84,7 @@ def _count(text: str) -> int | None:
 
 def _head(model: Model, output: str, outputs: dict[str, Shape | None]) -> Head | None:
     shape = outputs[output]
-    join = _join(model.graph, output)
-    if shape is None or shape.rank != 3 or join is None:
+    if shape is None or shape.rank != 3 or (join := _join(model.graph, output)) is None:
         return None
     upstream = list(model.graph.upstream(output))
     if any(n.op in SUPPRESSING for n in upstream) or not _decoded(model, output):
@@ -117,6 +116,8 @@ def _rows_fit(
     Parts joined along the rows must begin with the boxes and end with the scores; where no metadata names classes, a
     second output with as many places says that boxes and scores come apart.
     """
+    if layout.before == 4 and _says_all(model, join, shape.size(layout.rows)):
+        return True
     parts = _parts(join, layout, shape)
     objectness = len(parts) > 2 and parts[1] == 1 and names(model) != 1
     if parts and (parts[0] != 4 or (layout.before == 5) != objectness):
@@ -124,6 +125,14 @@ def _rows_fit(
     others = [s for name, s in outputs.items() if name != output and s is not None]
     alone = names(model) is None and any(s.rank == 3 and shape.size(layout.places) in s.dims[1:] for s in others)
     return not alone
+
+
+def _says_all(model: Model, join: Node, rows: int | None) -> bool:
+    """Whether 4 box rows and the classes that the metadata names are all rows there are, the scores the second of two
+    parts: then no shapes inside the graph are needed, which would start shape inference for every detector."""
+    last = join.graph.producers.get(join.inputs[-1]) if join.inputs else None
+    scores_last = len(join.inputs) == 2 and last is not None and last.op == "Sigmoid"
+    return scores_last and rows == 4 + (names(model) or 0)
 
 
 def _parts(join: Node, layout: Layout, shape: Shape) -> list[int]:

@@ -292,7 +292,9 @@ class Graph:
 
         if name in self.initializers:
             return declared_shape(self.initializers[name])
-        if name in self.declared and (shape := declared_shape(self.declared[name])) is not None:
+        # the few inputs and outputs first: `declared` looks at every value of the graph
+        entry = self.inputs.get(name) or self.outputs.get(name) or self.declared.get(name)
+        if entry is not None and (shape := declared_shape(entry)) is not None:
             return shape
         return self.model.inferred.get((self.path, name))
 

@@ -25,7 +25,7 @@ DESCRIPTOR = Path(__file__).with_name("data") / "onnx_proto.bin"  # made by data
 
 MAX_DEPTH = 100  # messages inside messages, protobuf's own limit
 MAX_FIELDS = 5_000_000  # fields walked in one file
-LARGE = 16 << 20  # bytes that are counted before protobuf parses them: of a message of 2 bytes it makes one of 200
+LARGE = 32 << 20  # bytes that are counted before protobuf parses them: of a message of 2 bytes it makes one of 200
 FIELD_NUMBERS = range(1, 1 << 29)
 LENGTH_TAGS = frozenset(range(0x0A, 0x80, 8))  # one-byte tags of length-delimited fields: most tags there are
 

@@ -14,7 +14,7 @@ import mmap
 import re
 import stat
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -186,7 +186,7 @@ def payload_of(tensor: TensorProto, stripped: Stripped) -> Payload | None:
         payload = stripped.payloads[index]
     except (KeyError, ValueError, IndexError):
         return None
-    return payload if _external_data(entries) == _record(stripped.name, payload, index) else None
+    return payload if entries == _entries(stripped.name, payload, index) else None
 
 
 def _strip(walk: _Strip) -> Stripped:
@@ -310,19 +310,19 @@ def size(pieces: Sequence[Piece]) -> int:
     return sum(len(piece) if isinstance(piece, bytes) else piece[1] - piece[0] for piece in pieces)
 
 
+def _entries(name: str, payload: Payload, index: int) -> list[tuple[str, str]]:
+    """The external_data of a stripped tensor."""
+    length = payload.length if payload.raw else 0
+    return [("location", name), ("offset", str(payload.offset)), ("length", str(length)), (PAYLOAD_KEY, str(index))]
+
+
 def _record(name: str, payload: Payload, index: int) -> bytes:
     """The external_data fields of a stripped tensor."""
-    length = payload.length if payload.raw else 0
-    entries = (
-        ("location", name), ("offset", str(payload.offset)), ("length", str(length)), (PAYLOAD_KEY, str(index))
-    )  # fmt: skip
-    return _external_data(entries)
-
-
-def _external_data(entries: Iterable[tuple[str, str]]) -> bytes:
-    bodies = (_field(1, key.encode()) + _field(2, value.encode()) for key, value in entries)
+    bodies = (_field(1, key.encode()) + _field(2, value.encode()) for key, value in _entries(name, payload, index))
     return b"".join(_field(EXTERNAL_DATA, body) for body in bodies)
 
 
 def _field(number: int, body: bytes) -> bytes:
+    if len(body) < 128:  # nearly always: one byte of length
+        return b"%c%c%b" % (number << 3 | 2, len(body), body)
     return header(number, len(body)) + body
