@@ -595,6 +595,8 @@ def test_a_difference_is_shown_and_nothing_is_written(custom: Path) -> None:
 
 MISTAKES = [
     (["plain.onnx"], "say where to write: one of -o FILE, --in-place, --diff"),
+    (["plain.onnx", "-o", "x.onnx", "--expect", "y.npz", "--no-verify"], "--expect asks for a proof and --no-verify"),
+    (["plain.onnx", "--diff", "--format", "json"], "--diff shows text: leave --format out"),
     (["plain.onnx", "-o", "out.onnx", "--in-place"], "say where to write"),
     (["plain.onnx", "--diff", "--in-place"], "say where to write"),
     (["plain.onnx", "-o", "plain.onnx"], "plain.onnx is the source itself"),

@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 
 from tests.support import DETECTOR, load, save
 from vexlint.model import tensors
-from vexlint.model.model import attribute_value
+from vexlint.model.attributes import attribute_value
 from vexlint.model.read import read
 from vexlint.model.shapes import Shape, declared_shape
 

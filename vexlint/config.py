@@ -18,7 +18,7 @@ TASKS = ("detect", "segment", "pose", "obb", "classify", "other")
 PRECISIONS = ("fp32", "fp16", "int8")
 PREPROCESSING = ("colour", "layout", "fit", "interpolation", "pad", "scale", "mean", "std")
 NMS = ("layout", "score", "iou", "max_detections")
-TOLERANCE = ("iou_drift", "class_match", "centre_px")
+TOLERANCE = ("iou_drift", "class_match", "centre_px", "score", "relative")
 DTYPES = (
     *("float16", "bfloat16", "float32", "float", "float64", "double", "bool", "string", "complex64", "complex128"),
     *(f"{sign}int{bits}" for bits in (2, 4, 8, 16, 32, 64) for sign in ("", "u")),

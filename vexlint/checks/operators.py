@@ -9,7 +9,8 @@ from vexlint.checks.context import Context
 from vexlint.composites import find
 from vexlint.files import nearest
 from vexlint.model import schemas
-from vexlint.model.model import Model, Node, attribute_type, attribute_value
+from vexlint.model.attributes import attribute_type, attribute_value
+from vexlint.model.model import Model, Node
 from vexlint.targets import covers
 from vexlint.values import Hit, Severity
 

@@ -8,9 +8,12 @@ from vexlint.checks.context import Context
 from vexlint.files import nearest
 from vexlint.model.model import Model, value_place
 from vexlint.model.shapes import Dim, Shape
+from vexlint.targets import Target
 from vexlint.values import Hit
 
 ONNX_NAMES = {"float32": "float", "float64": "double"}  # numpy's name of an element type -> ONNX's
+
+WAY_OUT = "export with a fixed size, or give the contract a profile (min, opt, max)"
 
 
 def dynamic_axis(model: Model, context: Context) -> Iterator[Hit]:
@@ -28,32 +31,29 @@ def dynamic_axis(model: Model, context: Context) -> Iterator[Hit]:
         if not open_axes:
             continue
         outputs = _open_outputs(model) if outputs is None else outputs
-        fixed = _contradicted(context, name, shape, open_axes)
-        covered = _covered(context, name, shape)
-        needing = [t for t in context.targets if t.dynamic_shapes == "profile" and not covered]
-        worst = next((t for t in needing if t.named), needing[0] if needing else None)
-        running = [str(t) for t in context.targets if t.dynamic_shapes == "runs" and t.runtime != "onnx"]
-        message = (
+        said = (
             f"{_axes(shape, open_axes)} {'is' if len(open_axes) == 1 else 'are'} dynamic{_reach(model, name, outputs)}"
         )
-        if fixed:
-            message += f"; the contract says {_list(context.contract.inputs[name].shape or ())}"
+        where = value_place("input", name, open_axes[0] if len(open_axes) == 1 else None)
+        data = {"axes": open_axes, "kinds": [_kind(shape, i) for i in open_axes]}
+        needing = (
+            [] if _covered(context, name, shape) else [t for t in context.targets if t.dynamic_shapes == "profile"]
+        )
+        if _contradicted(context, name, shape, open_axes):
+            said += f"; the contract says {_list(context.contract.inputs[name].shape or ())}"
+            yield Hit(where, said, WAY_OUT, contract=True, data=data)
         elif needing:
-            names = ", ".join(map(str, needing))
-            message += f"; {names} builds no engine without an optimization profile"
-            message += f", {' and '.join(running)} take{'s' if len(running) == 1 else ''} it without" if running else ""
-        silent = not fixed and not needing and _allowed(context, name)
-        if not silent:
-            yield Hit(
-                value_place("input", name, open_axes[0] if len(open_axes) == 1 else None),
-                message,
-                "export with a fixed size, or give the contract a profile (min, opt, max)",
-                target=str(worst) if worst and not fixed else None,
-                verdict="refuses" if worst and not fixed else None,
-                contract=bool(fixed),
-                fix="safe" if fixed else "none",
-                data={"axes": open_axes, "kinds": [_kind(shape, i) for i in open_axes]},
-            )
+            worst = next((t for t in needing if t.named), needing[0])
+            yield Hit(where, said + _minding(needing, context), WAY_OUT, str(worst), "refuses", fix="none", data=data)
+        elif not _allowed(context, name):
+            yield Hit(where, said, WAY_OUT, fix="none", data=data)
+
+
+def _minding(needing: list[Target], context: Context) -> str:
+    """Who builds no engine for open axes, and who takes them."""
+    taking = [str(t) for t in context.targets if t.dynamic_shapes == "runs" and t.runtime != "onnx"]
+    others = f", {' and '.join(taking)} take{'s' if len(taking) == 1 else ''} it without" if taking else ""
+    return f"; {', '.join(map(str, needing))} builds no engine without an optimization profile{others}"
 
 
 def _allowed(context: Context, name: str) -> bool:

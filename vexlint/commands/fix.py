@@ -56,6 +56,10 @@ def fix(
     check_format(output_format)
     if [output is not None, in_place, diff].count(True) != 1:
         raise VexlintError("say where to write: one of -o FILE, --in-place, --diff")
+    if expect is not None and not verify:
+        raise VexlintError("--expect asks for a proof and --no-verify for none: say one of them")
+    if diff and output_format != "text":
+        raise VexlintError("--diff shows text: leave --format out")
     run = settle(config, target, select, ignore, fail_on)
     options = repairs.Options(unsafe_fixes, verify, parse_shapes(shape), expect)
     repair = repairs.plan(path, run, options)
