@@ -697,3 +697,28 @@ def test_a_missing_runtime_is_named_with_the_line_that_installs_it(
     assert "pip install 'vexlint[cpu]'" in said
     assert said.endswith("\nnothing was written\n")
     assert [p.name for p in custom.parent.iterdir()] == [custom.name]
+
+
+# A private operator that is called like a composite
+
+PRIVATE = """<ir_version: 8, opset_import: ["" : 17, "com.acme" : 1]>
+net (float[1,3,8,8] x) => (float[1,3,8,8] y) { ["/act"] y = com.acme.Mish (x) }"""
+MEANT = {
+    "Mish": "s = Softplus (x) t = Tanh (s) y = Mul (x, t)",
+    "SiLU": "s = Sigmoid (x) y = Mul (x, s)",
+}
+
+
+@pytest.mark.parametrize(("meant", "code"), [("Mish", 0), ("SiLU", 2)])
+def test_a_namesake_is_replaced_only_where_recorded_outputs_prove_it(meant: str, code: int, tmp_path: Path) -> None:
+    head = '<ir_version: 8, opset_import: ["" : 17]> net (float[1,3,8,8] x) => (float[1,3,8,8] y) {'
+    save(f"{head} {MEANT[meant]} }}", tmp_path, "meant.onnx")
+    save(PRIVATE, tmp_path, "private.onnx")
+    recording = vexlint("verify", "meant.onnx", "meant.onnx", "--save-outputs", "out.npz", folder=tmp_path)
+    assert recording.returncode == 0, recording.stdout + recording.stderr
+    alone = vexlint("fix", "private.onnx", "-o", "alone.onnx", folder=tmp_path)
+    assert alone.returncode == 1, "a name alone is a guess: the finding remains"
+    assert "nothing to fix" in alone.stdout
+    proven = vexlint("fix", "private.onnx", "-o", "fixed.onnx", "--expect", "out.npz", folder=tmp_path)
+    assert proven.returncode == code, proven.stdout + proven.stderr
+    assert (tmp_path / "fixed.onnx").exists() == (code == 0)
