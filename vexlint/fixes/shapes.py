@@ -36,6 +36,8 @@ def freeze(model: Model, findings: Sequence[Finding], context: Context) -> list[
         changes.append(Change("VEX401", finding.place, before, after))
     for entry in _declarations(model):
         _substitute(entry, sizes)
+    for entry in (*model.graph.proto.output, *model.graph.proto.value_info):
+        _open_negative(entry)
     return [*changes, *_close_outputs(model)]
 
 
@@ -54,6 +56,15 @@ def _substitute(entry: ValueInfoProto, sizes: dict[str, set[int]]) -> None:
             dim.ClearField("dim_param")
             if len(known) == 1:
                 dim.dim_value = next(iter(known))
+
+
+def _open_negative(entry: ValueInfoProto) -> None:
+    """A size of -1, as some exporters write for "any", becomes unknown: beside inputs of fixed size inference would take
+    it for a number, and a contradiction."""
+    if entry.type.HasField("tensor_type"):
+        for dim in entry.type.tensor_type.shape.dim:
+            if dim.HasField("dim_value") and dim.dim_value < 0:
+                dim.ClearField("dim_value")
 
 
 def _close_outputs(model: Model) -> Iterator[Change]:
