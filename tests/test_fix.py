@@ -567,7 +567,7 @@ def test_one_document_of_json_and_exit_codes(tmp_path: Path) -> None:
     assert [(p["stage"], p["status"]) for p in found["proofs"]] == [("structure", "proven")]
     again = vexlint("fix", "fixed.onnx", "-o", "again.onnx", "--fail-on", "info", folder=tmp_path)
     assert (again.returncode, again.stderr) == (0, "")
-    assert "nothing to fix, an identical copy written to again.onnx" in again.stdout
+    assert "no fix applies, an identical copy written to again.onnx" in again.stdout
     assert (tmp_path / "fixed.onnx").read_bytes() == (tmp_path / "again.onnx").read_bytes()
     save(HEAD + "net (float[4] x) => (float[4] y) { y = com.acme.Mish (x) }", tmp_path, "left.onnx")
     assert vexlint("fix", "left.onnx", "-o", "out.onnx", folder=tmp_path).returncode == 1
@@ -674,7 +674,7 @@ def test_ctrl_c_while_it_is_being_proven_leaves_nothing(custom: Path) -> None:
         [*PROGRAM, "fix", custom.name, "--in-place"], cwd=custom.parent, env=env, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 30
-    while not list(made.rglob("after.onnx")) and time.monotonic() < deadline:
+    while not list(made.rglob("the fixed model.onnx")) and time.monotonic() < deadline:
         time.sleep(0.01)
     child.send_signal(signal.SIGINT)
     _, said = child.communicate(timeout=30)
@@ -737,7 +737,7 @@ def test_a_namesake_is_replaced_only_where_recorded_outputs_prove_it(meant: str,
     assert recording.returncode == 0, recording.stdout + recording.stderr
     alone = vexlint("fix", "private.onnx", "-o", "alone.onnx", folder=tmp_path)
     assert alone.returncode == 1, "a name alone is a guess: the finding remains"
-    assert "nothing to fix" in alone.stdout
+    assert "no fix applies" in alone.stdout
     proven = vexlint("fix", "private.onnx", "-o", "fixed.onnx", "--expect", "out.npz", folder=tmp_path)
     assert proven.returncode == code, proven.stdout + proven.stderr
     assert (tmp_path / "fixed.onnx").exists() == (code == 0)

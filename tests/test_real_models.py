@@ -67,7 +67,7 @@ def test_real_models_are_frozen_and_proven(package: str, model: str, shape: str,
     except UnavailableError as error:
         pytest.skip(str(error))
     (tmp_path / "vexlint.toml").write_text("")
-    command = [sys.executable, "-m", "vexlint", "fix", folder / model, "--shape", shape, "-o", tmp_path / model]
+    command = [sys.executable, "-m", "vexlint", "fix", str(folder / model), "--shape", shape, "-o", model]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout

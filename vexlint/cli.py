@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -52,13 +52,22 @@ def main() -> None:
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        _fail(f"{error.format_message().rstrip('.')}; see vexlint --help")  # typer's own complaints
+        _complain(error)
     if code == INTERRUPTED:
         _fail("interrupted")
     sys.exit(code)
 
 
-def _fail(message: str) -> None:
+def _complain(error: Any) -> NoReturn:
+    """typer's own complaints; without any word on the command line it is the help, and no mistake."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stdout.write(error.format_message() + "\n")
+        sys.exit(NOT_JUDGED)
+    program = error.ctx.command_path if getattr(error, "ctx", None) else "vexlint"
+    _fail(f"{error.format_message().rstrip('.')}; see {program} --help")
+
+
+def _fail(message: str) -> NoReturn:
     sys.stderr.write(f"vexlint: {message}\n")
     sys.exit(NOT_JUDGED)
 

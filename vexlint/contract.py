@@ -31,7 +31,8 @@ def draft(path: Path) -> str:
         model = read(path)
     except Unreadable as error:
         raise VexlintError(f"{path}: {error}") from None
-    lines = ["[[model]]", f"path = {json.dumps(path.as_posix(), ensure_ascii=False)}"]
+    lines = ["# from the file as it is, faults included: compare each line with what the network was trained with"]
+    lines += ["[[model]]", f"path = {json.dumps(path.as_posix(), ensure_ascii=False)}"]
     if task := _task(model):
         lines.append(f'task = "{task}"')
     if "" in model.opsets:

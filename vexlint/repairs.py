@@ -143,7 +143,17 @@ def _numbers(repair: Repair, before: ModelProto, after: ModelProto) -> StageProo
     found = proof.prove(
         runnable(attached, source), runnable(after, source), folder=source.folder, contract=repair.context.contract
     )
-    return _staged("numbers", found)
+    staged = _staged("numbers", found)
+    if said := _said(repair, before):
+        staged = replace(staged, text=f"{staged.text}; {said} is taken from [composites]: only --expect proves that")
+    return staged
+
+
+def _said(repair: Repair, before: ModelProto) -> str:
+    """The operators of a model that are composites only because the configuration says so."""
+    model = Model(before, repair.draft.source.path)
+    said = {o: n for o, n in repair.context.composites.items() if tuple(o.rsplit("::", 1)) in model.operators}
+    return ", ".join(f"{operator} = {name}" for operator, name in said.items())
 
 
 def _expected(repair: Repair, after: ModelProto) -> StageProof:

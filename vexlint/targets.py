@@ -115,7 +115,9 @@ def _find(name: str) -> tuple[Path, str]:
         lower = [v for v in versions if v < wanted]
         oldest = _index()[runtime, versions[0]][0]
         if not lower:
-            raise VexlintError(f"target {name!r} is older than the oldest version known, {runtime}@{oldest}")
+            raise VexlintError(
+                f"target {name!r} is older than the oldest version known, {runtime}@{oldest}; nothing is guessed"
+            )
         chosen = lower[-1]
         where = "newer than every version known" if chosen == versions[-1] else "not known"
         note = f"{runtime}@{version} is {where}: judged as {runtime}@{_index()[runtime, chosen][0]}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from vexlint.checks.context import Context
-from vexlint.composites import find
+from vexlint.composites import find, load
 from vexlint.files import nearest
 from vexlint.model import schemas
 from vexlint.model.attributes import attribute_type, attribute_value
@@ -112,6 +112,12 @@ def _stranger(domain: str, op: str) -> tuple[str, str]:
     message = f"{domain}::{op} is outside the ONNX standard and the file has no function of that name"
     if domain in DOMAINS:
         return message, DOMAINS[domain]
+    namesake = next((name for name in load() if name.lower() == op.lower()), None)
+    if namesake is not None:
+        return message, (
+            f'if it computes {namesake}, say so in vexlint.toml ([composites] "{domain}::{op}" = "{namesake}") and '
+            "vexlint fix replaces it; else export the module with standard operators"
+        )
     since = schemas.versions("", op)
     twin = f"ONNX has a {op} of its own since opset {since[0]}: if it is meant, export with it; else " if since else ""
     return message, f"{twin}export the module with standard operators, or ship a kernel and allow it with [[plugin]]"

@@ -43,7 +43,16 @@ def check(
     run = settle(config, target, select, ignore, fail_on)
     report = Report(tuple(_check_all(paths, run)), tuple(map(str, run.targets)))
     sys.stdout.write(_render(report, output_format))
+    _say_without_contract(report, run)
     raise typer.Exit(exit_code(report, run.config.fail_on))
+
+
+def _say_without_contract(report: Report, run: Settings) -> None:
+    """A contract that does not cover a file judges nothing of it: a misspelt path must not look like a clean model."""
+    bare = [f.path for f in report.files if run.config.models and not run.config.contract(Path(f.path)).path]
+    if bare:
+        more = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
+        sys.stderr.write(f"vexlint: no contract: no [[model]] of the configuration covers {bare[0]}{more}\n")
 
 
 def _render(report: Report, output_format: str) -> str:

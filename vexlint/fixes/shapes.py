@@ -59,8 +59,8 @@ def _substitute(entry: ValueInfoProto, sizes: dict[str, set[int]]) -> None:
 
 
 def _open_negative(entry: ValueInfoProto) -> None:
-    """A size of -1, as some exporters write for "any", becomes unknown: beside inputs of fixed size inference would take
-    it for a number, and a contradiction."""
+    """A size of -1, as some exporters write for "any", becomes unknown: beside inputs of fixed size inference takes it
+    for a number, and a contradiction."""
     if entry.type.HasField("tensor_type"):
         for dim in entry.type.tensor_type.shape.dim:
             if dim.HasField("dim_value") and dim.dim_value < 0:

@@ -26,7 +26,7 @@ def render(proof: Proof, colour: bool = False) -> str:
 
 def _ran(ran: Ran | None, runtime: str = "") -> str:
     if ran is None:
-        return f"{runtime} did not run" if runtime else "nothing says what computed it"
+        return f"{runtime} did not run" if runtime else "did not run, or does not say what computed it"
     return str(ran)
 
 

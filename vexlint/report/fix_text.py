@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vexlint.report.text import many, paint, wrap
-from vexlint.values import Change, FixReport, Severity, StageProof
+from vexlint.values import Change, Finding, FixReport, Severity, StageProof
 
 COLOURS = {"proven": "32", "on purpose": "33", "not proven": "31"}
+# What a fix of the rule waits for, where it did not apply
+WAYS = {
+    "VEX101": ": known by name only? say it in [composites], or prove it with --expect",
+    "VEX301": ": say the right mode in a contract (resize = …)",
+    "VEX401": ": say the size with --shape, or in a contract",
+}
 SAMPLES = 3  # places of one change that are shown
 
 
@@ -48,9 +54,19 @@ def _outcome(report: FixReport) -> list[str]:
         return ["", "nothing was written"]
     done = f"{many(len(report.changes), 'change')}, written to {report.output}"
     if not report.changes:
-        done = f"nothing to fix, an identical copy written to {report.output}"
+        done = f"no fix applies, an identical copy written to {report.output}"
     elif not report.proofs:
         done += ", not verified"
     left = report.remaining
-    said = ", ".join(many(left.count(s), s.value) for s in Severity) if left else ""
-    return ["", done, f"{said} remain" if left else ""]
+    if left is None:
+        return ["", done]
+    said = ", ".join(many(left.count(s), s.value) for s in Severity)
+    rows = [row for f in left.findings for row in wrap(f"{f.severity.value} {f.code} {f.name}{_way(f)}", 2, 4)]
+    return ["", done, f"{said} remain" + (":" if rows else ""), *rows]
+
+
+def _way(finding: Finding) -> str:
+    """What would let `fix` do more."""
+    if finding.fix == "unsafe":
+        return ": --unsafe-fixes changes it"
+    return WAYS.get(finding.code, "")

@@ -48,6 +48,8 @@ def _finding(finding: Finding, colour: bool) -> Iterator[str]:
             yield f"       and {hidden} more"
     if finding.help:
         yield from wrap(f"-> {finding.help}", 4, hang=3)
+    if finding.fix != "none":
+        yield "    fix: vexlint fix" + (" --unsafe-fixes" if finding.fix == "unsafe" else "")
 
 
 def _summary(report: Report, colour: bool) -> str:

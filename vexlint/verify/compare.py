@@ -1,8 +1,11 @@
 """Output tensors of two runs, compared element by element, one sample at a time.
 
 An element may drift by `limit` times the reference's value, or times `floor` where the value is smaller; floor is 1,
-or the largest value of the tensor where all of it is below 1. So small numbers beside large ones are held to the
-tensor's own scale, and a tensor of small numbers is not let off: |a - b| <= limit * max(|a|, min(1, max |a|)).
+or the largest value of the tensor where all of it is below 1, but at least 0.01. So small numbers beside large ones are
+held to the tensor's own scale, and a tensor of small numbers is not let off: with m = max |a|,
+|a - b| <= limit * max(|a|, min(1, max(m, 0.01))). The least floor is for probabilities: runtimes compute a sigmoid to
+some 1e-7, not to some share of it. On a picture of nothing, where all of it is 1e-5, one per cent is rounding; 1e-6 is
+allowed then in fp32, a tenth of the absolute tolerance that Polygraphy compares with unless told otherwise.
 
 The limits follow the precision that the contract states:
 * fp32, 1e-4. Half a unit in the last place is 6e-8; a sum of some thousand products, regrouped by another kernel, is
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 LIMITS = {"fp32": 1e-4, "fp16": 1e-2, "int8": 1e-1}
+LEAST = 0.01  # the least floor
 BLOCK = 1 << 15  # elements at a time: the steps over them stay in the processor's cache
 
 
@@ -112,7 +116,7 @@ def _measure(known: _Output, a: Array, b: Array, sample: str) -> None:
     low, high = float(flat_a.min()), float(flat_a.max())
     known.low, known.high = min(known.low, low), max(known.high, high)
     scale = max(abs(low), abs(high))
-    floor = min(1.0, scale) if isfinite(scale) else 1.0
+    floor = min(1.0, max(scale, LEAST)) if isfinite(scale) else 1.0
     for start in range(0, a.size, BLOCK):
         part_a = flat_a[start : start + BLOCK].astype(kind, copy=False)
         part_b = flat_b[start : start + BLOCK].astype(kind, copy=False)

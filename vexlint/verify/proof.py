@@ -87,12 +87,12 @@ def prove(
     """
     known, asked = contract or Contract(), request or Request(raw=True)
     with tempfile.TemporaryDirectory(prefix="vexlint-") as made:
-        right = _rewritten(after, folder, Path(made) / "after.onnx", known, asked)
+        right = _rewritten(after, folder, Path(made) / "the fixed model.onnx", known, asked)
         if expect is not None:
             return _prove(_recording(expect, right), right, known, asked)
         if before is None:
             raise ValueError("neither a model before the rewrite nor recorded outputs to compare with")
-        left = _rewritten(before, folder, Path(made) / "before.onnx", known, asked)
+        left = _rewritten(before, folder, Path(made) / "the model before.onnx", known, asked)
         return _prove(left, right, known, asked)
 
 

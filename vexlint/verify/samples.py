@@ -156,7 +156,7 @@ def noise(inputs: Inputs, contract: Contract, count: int, seed: int, where: str)
         if spec.dtype.startswith(("int", "uint")) and not (spec.is_picture and spec.dtype == "uint8"):
             raise VexlintError(
                 f"{where}: input {spec.name} is {spec.dtype} {list(spec.shape)}: noise would hardly mean anything to "
-                "it; give inputs that do with --inputs FILE.npz"
+                "it; give inputs that do (verify --inputs FILE.npz; fix --expect FILE.npz with inputs and outputs)"
             )
     made = None
     if inputs.batched and contract.preprocessing is not None:
