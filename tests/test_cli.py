@@ -133,6 +133,24 @@ def test_json_goes_to_stdout_alone_even_for_many_files(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["summary"]["files"] == 25
 
 
+def test_a_contract_that_covers_nothing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(Path(CLEAN).read_bytes())
+    (tmp_path / "vexlint.toml").write_text('[[model]]\npath = "n.onnx"\nopset = 11\n')
+    done = vexlint("check", "m.onnx", folder=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == "vexlint: no contract: no [[model]] of the configuration covers m.onnx\n"
+    (tmp_path / "vexlint.toml").write_text('[[model]]\npath = "m.onnx"\nopset = 11\n')
+    covered = vexlint("check", "m.onnx", folder=tmp_path)
+    assert (covered.returncode, covered.stderr) == (1, "")
+
+
+def test_without_a_word_the_help_is_shown_as_it_is() -> None:
+    done = vexlint()
+    assert (done.returncode, done.stderr) == (2, "")
+    assert "Usage: " in done.stdout
+    assert "see vexlint --help" not in done.stdout
+
+
 def test_notes_go_to_stderr() -> None:
     done = vexlint("check", CLEAN, "--target", "onnxruntime@1.99")
     assert done.returncode == 0

@@ -720,6 +720,24 @@ def test_axes_of_minus_one_are_frozen_in_inputs_and_outputs(tmp_path: Path) -> N
 
 # A private operator that is called like a composite
 
+
+def test_what_a_mapping_takes_for_granted_is_said(tmp_path: Path) -> None:
+    """The composite is compared with itself: that com.acme::Mish means it is the configuration's word."""
+    save(PRIVATE, tmp_path, "private.onnx")
+    (tmp_path / "vexlint.toml").write_text('[composites]\n"com.acme::Mish" = "Mish"\n')
+    done = vexlint("fix", "private.onnx", "-o", "fixed.onnx", folder=tmp_path)
+    assert done.returncode == 0
+    said = " ".join(done.stdout.split())
+    assert "com.acme::Mish = Mish is taken from [composites]: only --expect proves that" in said
+
+
+def test_what_remains_says_what_would_change_it(tmp_path: Path) -> None:
+    save(PRIVATE, tmp_path, "private.onnx")
+    done = vexlint("fix", "private.onnx", "-o", "copy.onnx", folder=tmp_path)
+    said = " ".join(done.stdout.split())
+    assert "1 error, 0 warnings, 0 infos remain: error VEX101 custom-node: known by name only? say it in" in said
+
+
 PRIVATE = """<ir_version: 8, opset_import: ["" : 17, "com.acme" : 1]>
 net (float[1,3,8,8] x) => (float[1,3,8,8] y) { ["/act"] y = com.acme.Mish (x) }"""
 MEANT = {
