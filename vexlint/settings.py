@@ -34,7 +34,8 @@ def settle(
         rulebook.find(book, waiver.rule)
     for plugin in project.plugins:
         targets.resolve(list(plugin.targets))
-    composites.find("", "", project.composites)
+    if project.composites:
+        composites.find("", "", project.composites)
     judged, notes = targets.resolve(list(target or project.targets))
     return Settings(
         rules=rulebook.select(book, tuple(select) or project.select, (*project.ignore, *ignore)),

@@ -63,7 +63,7 @@ def custom_node(model: Model, context: Context) -> Iterator[Hit]:
         if refusing is None:
             composite = find(domain, op, context.composites)
             if composite is not None:
-                way_out = f"vexlint fix puts its composite in place: {composite.summary}"
+                way_out = f"its composite of standard operators is {composite.summary}"
             yield Hit(
                 nodes[0].place,
                 message,
