@@ -27,6 +27,7 @@ from vexlint import config
 from vexlint.commands import verify as command
 from vexlint.config import Config, Contract
 from vexlint.report import drift_json, drift_text
+from vexlint.report.text import WIDTH
 from vexlint.values import Comparison, Drift, Proof, Ran, SetDrift, SetLimits, Shift, VexlintError
 from vexlint.verify import compare, proof, recordings
 from vexlint.verify.proof import Request, prove
@@ -600,7 +601,7 @@ class TestReport:
             "    worst: a.png\n"
         ) in text
         assert "class match 99.99 %" in text.replace("\n   ", "")
-        assert max(map(len, text.splitlines())) <= drift_text.WIDTH
+        assert max(map(len, text.splitlines())) <= WIDTH
 
     def test_what_did_not_run_says_so(self) -> None:
         changes = {

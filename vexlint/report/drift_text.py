@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
+from vexlint.report.text import many, paint, wrap
 from vexlint.values import Comparison, Drift, Proof, Ran, SetDrift
 
-WIDTH = 80
 COLOURS = {"proven": "32", "drifts": "31", "not proven": "33"}
 WORDS = {"proven": "PASS", "drifts": "FAIL", "not proven": "NOT PROVEN"}
 SHOWN = 5  # outputs that are listed, the furthest apart first
@@ -18,9 +17,9 @@ def render(proof: Proof, colour: bool = False) -> str:
     lines = [f"{proof.candidate} against {proof.reference}"]
     for comparison in proof.comparisons:
         lines += _comparison(proof, comparison, colour)
-    lines += _wrap(f"reference: {_ran(proof.ran)}", 0, 2)
+    lines += wrap(f"reference: {_ran(proof.ran)}", 0, 2)
     for comparison in proof.comparisons:
-        lines += _wrap(f"candidate: {_ran(comparison.ran, comparison.runtime)}", 0, 2)
+        lines += wrap(f"candidate: {_ran(comparison.ran, comparison.runtime)}", 0, 2)
     return "\n".join(lines) + "\n"
 
 
@@ -32,12 +31,12 @@ def _ran(ran: Ran | None, runtime: str = "") -> str:
 
 def _comparison(proof: Proof, comparison: Comparison, colour: bool) -> Iterator[str]:
     verdict = WORDS[comparison.status]
-    said = _paint(verdict, COLOURS[comparison.status], colour)
+    said = paint(verdict, COLOURS[comparison.status], colour)
     text = f"{comparison.runtime}: {', '.join(_findings(proof, comparison))}".removesuffix(": ") + f": {verdict}"
-    for line in _wrap(text, 2, 2):
+    for line in wrap(text, 2, 2):
         yield line.replace(verdict, said) if line.endswith(verdict) else line
     if comparison.reason:
-        yield from _wrap(comparison.reason, 4, 2)
+        yield from wrap(comparison.reason, 4, 2)
     if comparison.sets is not None and comparison.status != "proven":
         yield from _sets(comparison.sets)
     yield from _drifts(comparison)
@@ -73,9 +72,9 @@ def _sets(sets: SetDrift) -> Iterator[str]:
         f"{many(sets.threshold_flips, 'threshold flip')}; max score drift {number(sets.score)}; limits: centre "
         f"{limits.centre_px:g} px, score {limits.score:g}, class match {share(limits.class_match)}"
     )
-    yield from _wrap(text, 4, 2)
+    yield from wrap(text, 4, 2)
     if sets.worst:
-        yield from _wrap(f"worst: {sets.worst}", 4, 2)
+        yield from wrap(f"worst: {sets.worst}", 4, 2)
 
 
 def _drifts(comparison: Comparison) -> Iterator[str]:
@@ -83,7 +82,7 @@ def _drifts(comparison: Comparison) -> Iterator[str]:
         return
     ranked = sorted(comparison.drifts, key=lambda d: (d.passed, -d.max_rel))
     for drift in ranked[:SHOWN]:
-        yield from _wrap(_drift(drift, decides=comparison.sets is None), 4, 2)
+        yield from wrap(_drift(drift, decides=comparison.sets is None), 4, 2)
     if len(ranked) > SHOWN:
         yield f"    and {len(ranked) - SHOWN} more outputs"
 
@@ -97,11 +96,6 @@ def _drift(drift: Drift, decides: bool) -> str:
     if drift.nonfinite:
         text += f", {many(drift.nonfinite, 'element')} NaN or infinite"
     return text + (f", worst in {drift.worst}" if drift.worst and not drift.passed else "")
-
-
-def many(count: int, thing: str) -> str:
-    """ "1 class", "2 classes"."""
-    return f"{count:,} {thing}" + ("" if count == 1 else "s")
 
 
 def number(value: float) -> str:
@@ -120,18 +114,3 @@ def share(value: float) -> str:
     if value == 1:
         return "100 %"
     return f"{min(value * 100, 99.99):.4g} %"
-
-
-def _wrap(text: str, indent: int, hang: int = 0) -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * (indent + hang),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def _paint(text: str, code: str, colour: bool) -> str:
-    return f"\033[{code}m{text}\033[0m" if colour else text

@@ -64,8 +64,8 @@ def _summary(report: Report, colour: bool) -> str:
 
 
 def many(count: int, thing: str) -> str:
-    """ "1 file", "2 files"."""
-    return f"{count} {thing}" + ("" if count == 1 else "s")
+    """ "1 file", "1,312 files"."""
+    return f"{count:,} {thing}" + ("" if count == 1 else "s")
 
 
 def wrap(text: str, indent: int, hang: int = 0) -> list[str]:
