@@ -26,7 +26,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from vexlint.files import nearest, rules_folder
-from vexlint.model.model import OperatorKey, plain_domain
+from vexlint.model.model import OperatorKey
+from vexlint.model.schemas import plain_domain
 from vexlint.values import VexlintError
 
 DTYPES = ("float16", "float", "double")  # as ONNX text names them

@@ -7,14 +7,13 @@ from pathlib import Path
 
 from vexlint.checks import resize
 from vexlint.config import RESIZE_MODES, TASKS
-from vexlint.model import heads
+from vexlint.model import heads, tensors
 from vexlint.model.model import Model
 from vexlint.model.read import read
 from vexlint.model.shapes import Shape
 from vexlint.model.wire import Unreadable
 from vexlint.values import VexlintError
 
-NUMPY_NAMES = {"float": "float32", "double": "float64"}  # ONNX's name of an element type -> numpy's
 PREPROCESSING = (
     '# preprocessing = { colour = "RGB", layout = "NCHW", fit = "letterbox", interpolation = "linear", pad = 114, '
     "scale = 255, mean = [0, 0, 0], std = [1, 1, 1] }"
@@ -50,8 +49,7 @@ def _task(model: Model) -> str | None:
     named = model.metadata.get("task")
     if named in TASKS:
         return named
-    selecting = any("NonMaxSuppression" in op or "NMS" in op for _, op in model.operators)
-    return "detect" if selecting or heads.find(model) else None
+    return "detect" if heads.selects(model) or heads.find(model) else None
 
 
 def _resize(model: Model) -> str | None:
@@ -65,7 +63,7 @@ def _input(shape: Shape | None) -> str:
     if shape is None:
         return ""
     sizes = [json.dumps(d if d is not None else f"axis{i}") for i, d in enumerate(shape.dims)]
-    return f'shape = [{", ".join(sizes)}], dtype = "{NUMPY_NAMES.get(shape.dtype, shape.dtype)}"'
+    return f'shape = [{", ".join(sizes)}], dtype = "{tensors.NUMPY_NAMES.get(shape.dtype, shape.dtype)}"'
 
 
 def _key(name: str) -> str:

@@ -16,7 +16,8 @@ from vexlint import engine
 from vexlint.checks.context import Context
 from vexlint.draft import Draft
 from vexlint.model import native
-from vexlint.model.model import Model, plain_domain
+from vexlint.model.model import Model
+from vexlint.model.schemas import plain_domain
 from vexlint.rulebook import Rule
 from vexlint.values import Change, Finding, VexlintError
 

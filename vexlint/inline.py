@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from vexlint.composites import Composite, Form, Signature
 from vexlint.model import schemas
-from vexlint.model.model import plain_domain
+from vexlint.model.schemas import plain_domain
 from vexlint.values import VexlintError
 
 if TYPE_CHECKING:

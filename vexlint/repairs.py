@@ -16,7 +16,7 @@ from vexlint.draft import Draft, runnable
 from vexlint.engine import Settings
 from vexlint.files import nearest
 from vexlint.fixer import Stage
-from vexlint.model import native, schemas
+from vexlint.model import native
 from vexlint.model.model import Model
 from vexlint.model.read import read
 from vexlint.model.wire import Unreadable
@@ -195,12 +195,12 @@ def _small(value: float) -> str:
 def _meaning(source: Model, before: ModelProto, stage: Stage) -> StageProof:
     """Changed on purpose, and nothing else: without the coordinate modes of the changed nodes both models are equal."""
     from vexlint.checks.resize import shift
-    from vexlint.fixes.resize import node_at, without_modes
+    from vexlint.fixes.resize import without_modes
 
     places = [c.place for c in stage.changes]
     same = without_modes(before, places) == without_modes(stage.model, places)
     view = Model(before, source.path, source.stripped)
-    shifts = [shift(node_at(view, c.place), c.before, c.after) for c in stage.changes]
+    shifts = [shift(view.node_at(c.place), c.before, c.after) for c in stage.changes]
     known = [s for s in shifts if s is not None]
     worst = max(known, key=lambda s: (s.image_px or 0.0, s.input_px), default=None)
     moved = f": samples move {worst}" if worst else ""
@@ -214,7 +214,7 @@ def _namesakes(model: Model) -> dict[str, str]:
     Only for a repair that recorded outputs have to prove: a name alone is a guess.
     """
     known = {name.lower(): name for name in composites.load()}
-    foreign = [(d, op) for d, op in model.operators if d and not schemas.versions(d, op)]
+    foreign = [(d, op) for d, op in model.operators if d and model.is_foreign(d, op)]
     unlisted = [(d, op) for d, op in foreign if op.lower() in known and composites.find(d, op, {}) is None]
     return {f"{domain}::{op}": known[op.lower()] for domain, op in unlisted}
 

@@ -53,7 +53,7 @@ TOLERATED = {
 def custom_node(model: Model, context: Context) -> Iterator[Hit]:
     """VEX101: an operator of neither the standard nor a function of the model; one hit a (domain, operator)."""
     for (domain, op), nodes in model.operators.items():
-        if schemas.versions(domain, op) or (domain, op) in model.functions:
+        if not model.is_foreign(domain, op):
             continue
         refusing = _without_plugin(domain, op, context)
         if refusing == []:

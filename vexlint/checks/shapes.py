@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from vexlint.checks.context import Context
 from vexlint.files import nearest
+from vexlint.model import tensors
 from vexlint.model.model import Model, value_place
 from vexlint.model.shapes import Dim, Shape
 from vexlint.targets import Target
 from vexlint.values import Hit
-
-ONNX_NAMES = {"float32": "float", "float64": "double"}  # numpy's name of an element type -> ONNX's
 
 WAY_OUT = "export with a fixed size, or give the contract a profile (min, opt, max)"
 
@@ -136,7 +135,7 @@ def not_contract(model: Model, context: Context) -> Iterator[Hit]:
         if wanted.shape is not None and _differs(shape, wanted.shape):
             message = f"shape {shape} where the contract says {_list(wanted.shape)}"
             yield Hit(value_place("input", name), message, "export again at the contract's shape", contract=True)
-        if wanted.dtype is not None and shape.dtype != ONNX_NAMES.get(wanted.dtype, wanted.dtype):
+        if wanted.dtype is not None and shape.dtype != tensors.ONNX_NAMES.get(wanted.dtype, wanted.dtype):
             message = f"element type {shape.dtype} where the contract says {wanted.dtype}"
             yield Hit(value_place("input", name), message, "export again with that type", contract=True)
 

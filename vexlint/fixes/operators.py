@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from vexlint import inline
 from vexlint.checks.context import Context
 from vexlint.composites import Composite, find
-from vexlint.fixes.resize import node_at
-from vexlint.model import schemas
 from vexlint.model.dtypes import element_type
-from vexlint.model.model import Graph, Model, Node, plain_domain
+from vexlint.model.model import Graph, Model, Node
+from vexlint.model.schemas import plain_domain
 from vexlint.values import Change, Finding, Place
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def replace_by_composites(model: Model, findings: Sequence[Finding], context: Co
     """
     replaced: dict[str, dict[int, tuple[Node, Composite]]] = {}
     for place in (p for f in findings for p in (f.place, *f.more)):
-        node = node_at(model, place)
+        node = model.node_at(place)
         composite = find(node.domain, node.op, context.composites)
         if composite is not None:
             replaced.setdefault(place.graph, {})[node.index] = (node, composite)
@@ -33,15 +32,6 @@ def replace_by_composites(model: Model, findings: Sequence[Finding], context: Co
     for graph in model.graphs:
         changes += _in_graph(graph, replaced.get(graph.path, {}), context)
     return [*changes, *_drop_imports(model, {c.place.domain for c in changes})]
-
-
-def refusal(node: Node, composite: Composite, context: Context) -> str:
-    """Why a call cannot be replaced, "" where it can."""
-    try:
-        _expand(node, composite, set(), context)
-    except inline.NoComposite as error:
-        return str(error)
-    return ""
 
 
 def with_composites(model: Model, context: Context) -> ModelProto:
@@ -53,7 +43,7 @@ def with_composites(model: Model, context: Context) -> ModelProto:
     copy = type(model.proto)()
     copy.CopyFrom(model.proto)
     for (domain, op), nodes in model.operators.items():
-        composite = find(domain, op, context.composites) if node_is_foreign(model, domain, op) else None
+        composite = find(domain, op, context.composites) if model.is_foreign(domain, op) else None
         if composite is None:
             continue
         made = {_function(n, composite, context).SerializeToString(deterministic=True) for n in nodes}
@@ -65,11 +55,6 @@ def with_composites(model: Model, context: Context) -> ModelProto:
         if not any(plain_domain(o.domain) == "" for o in copy.opset_import):
             raise inline.NoComposite("the file imports no opset of ai.onnx")
     return copy
-
-
-def node_is_foreign(model: Model, domain: str, op: str) -> bool:
-    """Whether an operator is neither the standard's nor a function of the file."""
-    return not schemas.versions(domain, op) and (domain, op) not in model.functions
 
 
 def _function(node: Node, composite: Composite, context: Context) -> FunctionProto:

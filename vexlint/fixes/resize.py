@@ -26,7 +26,7 @@ def set_coordinate_mode(model: Model, findings: Sequence[Finding], context: Cont
     wanted = context.contract.resize
     changes = []
     for place in (p for f in findings for p in (f.place, *f.more)):
-        node = node_at(model, place)
+        node = model.node_at(place)
         schema = node.schema
         if wanted is None or schema is None or ATTRIBUTE not in schema.attributes:
             continue
@@ -34,12 +34,6 @@ def set_coordinate_mode(model: Model, findings: Sequence[Finding], context: Cont
         _write(node, wanted)
         changes.append(Change("VEX301", place, before, wanted))
     return changes
-
-
-def node_at(model: Model, place: Place) -> Node:
-    """The node at a place of this same model."""
-    graph = next(g for g in model.graphs if g.path == place.graph)
-    return graph.nodes[place.index or 0]
 
 
 def _write(node: Node, mode: str) -> None:
@@ -56,7 +50,7 @@ def without_modes(model: ModelProto, places: Sequence[Place]) -> bytes:
     copy.CopyFrom(model)
     view = Model(copy, Path())
     for place in places:
-        attributes = node_at(view, place).proto.attribute
+        attributes = view.node_at(place).proto.attribute
         for index, attribute in reversed(list(enumerate(attributes))):
             if attribute.name == ATTRIBUTE:
                 del attributes[index]

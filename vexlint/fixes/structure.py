@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from vexlint.checks.context import Context
 from vexlint.checks.structure import duplicates, makers
 from vexlint.model import schemas
-from vexlint.model.model import Graph, Model, plain_domain
+from vexlint.model.model import Graph, Model
+from vexlint.model.schemas import plain_domain
 from vexlint.values import Change, Finding, Place
 
 

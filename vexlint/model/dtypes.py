@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from vexlint.model import tensors
-from vexlint.model.model import Graph, Node, Value, plain_domain
+from vexlint.model.model import Graph, Node, Value
+from vexlint.model.schemas import plain_domain
 
 DEPTH = 1000  # nodes followed upstream before a type counts as unknown
 

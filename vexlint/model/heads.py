@@ -59,11 +59,16 @@ class Head:
 
 def find(model: Model) -> list[Head]:
     """The heads among the model's outputs, in their order; [] where boxes are already selected inside."""
-    if any("NMS" in op or "NonMaxSuppression" in op for _, op in model.operators):
+    if selects(model):
         return []
     outputs = {name: model.graph.shape(name) for name in model.graph.outputs}
     heads = (_head(model, name, outputs) for name in outputs)
     return [h for h in heads if h is not None]
+
+
+def selects(model: Model) -> bool:
+    """Whether boxes are suppressed inside: by the standard's operator, or by what is called like one."""
+    return any("NMS" in op or "NonMaxSuppression" in op for _, op in model.operators)
 
 
 def names(model: Model) -> int | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from vexlint.model import schemas, tensors
 from vexlint.model.attributes import attribute_type, attribute_value
+from vexlint.model.schemas import plain_domain
 from vexlint.values import Place, PlaceKind
 
 if TYPE_CHECKING:
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
     from vexlint.model.wire import Stripped
 
 OperatorKey = tuple[str, str]  # (domain, op_type); the default domain is ""
-
-
-def plain_domain(domain: str) -> str:
-    """ "ai.onnx" and "" are the same domain."""
-    return "" if domain == "ai.onnx" else domain
 
 
 class Node:
@@ -319,6 +315,15 @@ class Model:
                 else:
                     group.append(node)
         return groups
+
+    def node_at(self, place: Place) -> Node:
+        """The node at a place of this same model."""
+        graph = next(g for g in self.graphs if g.path == place.graph)
+        return graph.nodes[place.index or 0]
+
+    def is_foreign(self, domain: str, op: str) -> bool:
+        """Whether an operator is neither the standard's, at any opset, nor a function of the file."""
+        return not schemas.versions(domain, op) and (domain, op) not in self.functions
 
     def nodes(self, *ops: str, domain: str = "") -> list[Node]:
         """The nodes of these operators of one domain at every depth: a look-up, not a walk."""

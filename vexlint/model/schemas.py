@@ -66,6 +66,11 @@ class Operator:
     is_function: bool
 
 
+def plain_domain(domain: str) -> str:
+    """ "ai.onnx" and "" are the same domain."""
+    return "" if domain == "ai.onnx" else domain
+
+
 def versions(domain: str, op: str) -> tuple[int, ...]:
     """The opsets at which the standard changed an operator, ascending; () where it has no such operator."""
     return tuple(int(version) for version in _history(domain, op))
@@ -75,21 +80,21 @@ def versions(domain: str, op: str) -> tuple[int, ...]:
 def operator(domain: str, op: str, opset: int) -> Operator | None:
     """The version of an operator that `opset` means, deprecated or not; None where unknown or newer than `opset`."""
     since = max((version for version in versions(domain, op) if version <= opset), default=None)
-    return None if since is None else _version(_standard(domain), op, since)
+    return None if since is None else _version(plain_domain(domain), op, since)
 
 
 def nearest(domain: str, op: str) -> str | None:
     """The operator of the domain whose name is most like `op`, None where none is: for "did you mean"."""
     import difflib
 
-    names = {name.lower(): name for name in _table()["operators"].get(_standard(domain), {})}
+    names = {name.lower(): name for name in _table()["operators"].get(plain_domain(domain), {})}
     close = difflib.get_close_matches(op.lower(), names, n=1)
     return names[close[0]] if close else None
 
 
 def newest_opset(domain: str = "") -> int:
     """The newest opset of a domain that the table knows; 0 where the domain is none of the standard's."""
-    newest: int = _table()["opsets"].get(_standard(domain), 0)
+    newest: int = _table()["opsets"].get(plain_domain(domain), 0)
     return newest
 
 
@@ -103,7 +108,7 @@ def paired_opset(domain: str, opset: int) -> int | None:
     """The opset of another domain in the onnx release that brought an opset of ai.onnx (3 of ai.onnx.ml for 17)."""
     for _, _, opsets in _table()["releases"]:
         if opsets.get("", 0) >= opset:
-            paired: int | None = opsets.get(_standard(domain))
+            paired: int | None = opsets.get(plain_domain(domain))
             return paired
     return None
 
@@ -126,19 +131,15 @@ def _table() -> dict[str, Any]:
     return data
 
 
-def _standard(domain: str) -> str:
-    return "" if domain == "ai.onnx" else domain
-
-
 def _history(domain: str, op: str) -> Mapping[str, Any]:
     """The table's entries of an operator by version, ascending."""
-    history: Mapping[str, Any] = _table()["operators"].get(_standard(domain), {}).get(op, {})
+    history: Mapping[str, Any] = _table()["operators"].get(plain_domain(domain), {}).get(op, {})
     return history
 
 
 def _release(opset: int, domain: str) -> tuple[str, int] | None:
     for name, ir_version, opsets in _table()["releases"]:
-        if 1 <= opset <= opsets.get(_standard(domain), 0):
+        if 1 <= opset <= opsets.get(plain_domain(domain), 0):
             return name, ir_version
     return None
 

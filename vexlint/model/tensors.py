@@ -19,6 +19,10 @@ DTYPES = {
     23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2", 27: "float6e2m3", 28: "float6e3m2",
 }  # fmt: skip
 
+# numpy's name of an element type where it is another than ONNX text's, and back
+NUMPY_NAMES = {"float": "float32", "double": "float64"}
+ONNX_NAMES = {numpy: onnx for onnx, numpy in NUMPY_NAMES.items()}
+
 # data_type -> struct format of one element in raw_data (little endian); 4-bit and 8-bit floats are not decoded
 RAW_FORMATS = {1: "f", 2: "B", 3: "b", 4: "H", 5: "h", 6: "i", 7: "q", 9: "?", 10: "e", 11: "d", 12: "I", 13: "Q"}
 # data_type -> the typed field that holds its elements when raw_data does not (onnx.proto3, TensorProto)
