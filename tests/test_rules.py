@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx.checker
@@ -40,8 +42,11 @@ def judge_file(path: Path, example: Example) -> FileReport:
 
 
 def settings_for(example: Example, folder: Path) -> Settings:
-    contract = parse_contract(tomllib.loads(example.contract), folder / "vexlint.toml")
-    return Settings(RULES, Config(folder=folder, models=(contract,)), targets.resolve([])[0])
+    """The example's configuration: keys of a `[[model]]` entry, and `targets` where it is about named ones."""
+    data = tomllib.loads(example.contract)
+    judged, _ = targets.resolve(data.pop("targets", []))
+    contract = parse_contract(data, folder / "vexlint.toml")
+    return Settings(rulebook.select(RULES, ["ALL"], []), Config(folder=folder, models=(contract,)), judged)
 
 
 @pytest.mark.parametrize(("rule", "example"), [c for c in CASES if c[1].bad or c[1].bad_maker], ids=label)
@@ -130,6 +135,23 @@ def test_select_and_ignore_take_codes_prefixes_and_names() -> None:
     assert set(rulebook.select(RULES, ["resize-align-corners", "VEX711"], [])) == {"VEX301", "VEX711"} | reader
     assert set(rulebook.select(RULES, [], ["VEX3", "VEX001"])) == set(RULES) - {"VEX301", "VEX302"}
     assert set(rulebook.select(RULES, ["ALL"], [])) == set(RULES)
+
+
+def test_a_profile_has_its_rules_and_those_of_the_former_ones() -> None:
+    one, two, three = (RULES[code] for code in ("VEX301", "VEX302", "VEX401"))
+    book = {
+        one.code: one,
+        two.code: replace(two, profile="board"),
+        three.code: replace(three, profile="release", precision=("fp16",)),
+    }
+
+    def on(**options: Any) -> dict[str, tuple[str, ...]]:
+        return {code: rule.precision for code, rule in rulebook.select(book, ignored=[], **options).items()}
+
+    assert on(chosen=[]) == {"VEX301": (), "VEX401": ("fp16",)}  # VEX401 waits for a contract that says fp16
+    assert on(chosen=[], profile="board") == {"VEX301": (), "VEX302": (), "VEX401": ("fp16",)}
+    assert on(chosen=[], profile="release") == {"VEX301": (), "VEX302": (), "VEX401": ()}
+    assert on(chosen=["VEX401"]) == {"VEX401": ()}
 
 
 @pytest.mark.parametrize("name", ["VEX999", "resize-align-corner", "vex", ""])

@@ -82,7 +82,8 @@ def check(model: Model, rules: Mapping[str, Rule], context: Context) -> list[Fin
     """The findings of these rules on one model, in the rules' order."""
     findings = []
     for rule in rules.values():
-        if rule.check is not None:
+        waits = rule.precision and context.contract.precision not in rule.precision
+        if rule.check is not None and not waits:
             hits: list[Hit] = list(rule.check(model, context))
             findings += [_finding(rule, hit, context) for hit in hits if severity(rule, hit, context) is not None]
     return _numbered(findings)

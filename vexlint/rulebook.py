@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal
@@ -16,7 +16,8 @@ from vexlint.values import FixSafety, Severity, VexlintError
 Fix = Callable[..., Any]  # (Model over a draft, findings, Context) -> list[Change]
 Check = Callable[..., Any]  # (Model, Context) -> Iterator[Hit]; none where `source` is "reader"
 
-KEYS = {"code", "name", "severity", "since", "from", "check", "fix", "fix_safety"}
+KEYS = {"code", "name", "severity", "since", "from", "check", "fix", "fix_safety", "profile", "precision"}
+PROFILES = ("desktop", "board", "release")  # each has the rules of those before it
 BLOCK = re.compile(
     r"^## (?P<title>[^\n]+)$|^```(?P<language>\w+) (?P<kind>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE
 )
@@ -44,7 +45,11 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A page's head. `source` says who calls the check: "model" the engine, "reader" nobody (reading reports it)."""
+    """A page's head. `source` says who calls the check: "model" the engine, "reader" nobody (reading reports it).
+
+    `profile` is the first of `PROFILES` that has the rule. A rule with `precision` runs for files whose contract says
+    one of these, whatever the profile.
+    """
 
     code: str
     name: str
@@ -57,6 +62,8 @@ class Rule:
     fix_safety: FixSafety
     page: str
     path: Path
+    profile: str = PROFILES[0]
+    precision: tuple[str, ...] = ()
 
     def examples(self) -> list[Example]:
         """The page's examples, in order. Raises VexlintError for a block of an unknown kind."""
@@ -108,6 +115,8 @@ def read(path: Path) -> Rule:
             fix_safety=_safety(data),
             page=page,
             path=path,
+            profile=PROFILES[PROFILES.index(data.get("profile", PROFILES[0]))],
+            precision=tuple(data.get("precision", ())),
         )
     except (KeyError, ValueError) as error:
         raise VexlintError(f"{path.name}: {type(error).__name__}: {error}") from None
@@ -135,16 +144,27 @@ def _function(name: str) -> Callable[..., Any]:
     return late
 
 
-def select(rules: dict[str, Rule], chosen: Sequence[str], ignored: Sequence[str]) -> dict[str, Rule]:
-    """The rules named by `chosen` (all where empty) without those named by `ignored`.
+def select(
+    rules: dict[str, Rule], chosen: Sequence[str], ignored: Sequence[str], profile: str = PROFILES[0]
+) -> dict[str, Rule]:
+    """The rules named by `chosen` (those of the profile where empty) without those named by `ignored`.
+
+    A rule that waits for a contract's precision keeps waiting unless it was chosen or the profile has it.
 
     A name is a code (VEX301), the start of codes (VEX3), a rule's name (resize-align-corners) or ALL. Raises
     VexlintError with the nearest name for one that names no rule: a gate must not pass because of a typing error.
     Rules of the reader (VEX0xx) always run: a file that cannot be read is never a pass.
     """
-    taken = {code for name in chosen for code in _codes(rules, name)} if chosen else set(rules)
+    held = PROFILES[: PROFILES.index(profile) + 1]
+    taken = {code for name in chosen for code in _codes(rules, name)}
+    taken = taken if chosen else {code for code, rule in rules.items() if rule.profile in held}
+    waiting = set() if chosen else {code for code, rule in rules.items() if rule.precision} - taken
     dropped = {code for name in ignored for code in _codes(rules, name)}
-    return {c: r for c, r in rules.items() if r.source == "reader" or (c in taken and c not in dropped)}
+    return {
+        code: rule if code in waiting else replace(rule, precision=())
+        for code, rule in rules.items()
+        if rule.source == "reader" or (code in taken | waiting and code not in dropped)
+    }
 
 
 def _codes(rules: dict[str, Rule], name: str) -> list[str]:
