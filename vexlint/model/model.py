@@ -19,6 +19,7 @@ from vexlint.values import Place, PlaceKind
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
+    from vexlint.model.kinds import Use
     from vexlint.model.shapes import Shape
     from vexlint.model.wire import Stripped
 
@@ -328,6 +329,13 @@ class Model:
     def nodes(self, *ops: str, domain: str = "") -> list[Node]:
         """The nodes of these operators of one domain at every depth: a look-up, not a walk."""
         return [node for op in ops for node in self.operators.get((domain, op), ())]
+
+    @cached_property
+    def uses(self) -> list[Use]:
+        """Every node with the types and ranks of what it reads, as far as one walk tells (see `kinds.walk`)."""
+        from vexlint.model.kinds import walk
+
+        return walk(self)
 
     @cached_property
     def metadata(self) -> dict[str, str]:
