@@ -25,24 +25,30 @@ def _argument_hits(model: Model) -> Iterator[Hit]:
             yield from _call_hits(model, nodes)
             continue
         graph = schema = None
-        required: list[str] = []
+        required = set[str]()
         for node in nodes:
             if node.graph is not graph:
                 graph, schema = node.graph, node.schema
-                required = [a.name for a in schema.attributes.values() if a.required] if schema else []
-            if schema is not None and not schema.deprecated:
-                if (text := _input_flaw(node, schema) or _output_flaw(node, schema)) is not None:
-                    yield Hit(node.place, text, WITHOUT)
-                if required and (absent := set(required) - {a.name for a in node.proto.attribute}):
-                    name = next(a for a in required if a in absent)
-                    kind = schema.attributes[name].type
-                    yield Hit(
-                        node.place,
-                        f"{op} lacks its attribute {name!r} ({kind}), which has no default at opset "
-                        f"{node.graph.opsets[domain]}",
-                        WITHOUT,
-                        data={"attribute": name},
-                    )
+                required = {a.name for a in schema.attributes.values() if a.required} if schema else set()
+            if schema is None or schema.deprecated:
+                continue  # another rule speaks of it
+            names, made = node.proto.input, node.proto.output
+            usual = schema.min_inputs <= len(names) <= schema.max_inputs and "" not in names
+            usual = usual and schema.min_outputs <= len(made) <= schema.max_outputs and "" not in made
+            if not usual and (text := _input_flaw(node, schema) or _output_flaw(node, schema)) is not None:
+                yield Hit(node.place, text, WITHOUT)
+            if required and (absent := required - {a.name for a in node.proto.attribute}):
+                yield _absent(node, schema, min(absent))
+
+
+def _absent(node: Node, schema: schemas.Operator, name: str) -> Hit:
+    opset, kind = node.graph.opsets[node.domain], schema.attributes[name].type
+    return Hit(
+        node.place,
+        f"{node.op} lacks its attribute {name!r} ({kind}), which has no default at opset {opset}",
+        WITHOUT,
+        data={"attribute": name},
+    )
 
 
 def _input_flaw(node: Node, schema: schemas.Operator) -> str | None:
@@ -104,17 +110,14 @@ def node_types(model: Model, context: Context) -> Iterator[Hit]:
 
 
 def _type_hits(model: Model) -> Iterator[Hit]:
-    flaws: dict[tuple[int, ...] | tuple[object, ...], str | None] = {}
-    seen: set[tuple[str, int]] = set()
+    flaws: dict[object, str | None] = {}
+    seen: set[tuple[str, int]] = set()  # a function's node is judged for each way it is called
     functions = model.functions
     for use in model.uses:
-        node = use.node
-        if functions and (node.domain, node.op) in functions:
+        node, schema, inputs = use
+        if schema is None or (functions and (node.domain, node.op) in functions):
             continue
-        schema = node.schema
-        if schema is None:
-            continue
-        key = (id(schema), *[kind.type for kind in use.inputs])
+        key = (id(schema), inputs)
         if key not in flaws:
             flaws[key] = _type_flaw(use, schema)
         if (flaw := flaws[key]) is not None and (node.graph.path, node.index) not in seen:

@@ -41,19 +41,23 @@ class Use(NamedTuple):
     """One node and the kinds of its inputs, by position; a node of a function has one for each way it is called."""
 
     node: Node
+    schema: schemas.Operator | None
     inputs: tuple[Kind, ...]
 
 
 UNKNOWN = Kind("", None)
 Scope = MutableMapping[str, Kind]
+FunctionKey = tuple[str, str, str]  # domain, name, overload
 
 
 @dataclass(slots=True)
 class _Walk:
+    """What one walk has found. `made` remembers what an operator makes of its inputs, where no attribute has a say."""
+
     uses: list[Use] = field(default_factory=list)
-    bodies: dict[tuple[str, str, str], Graph] = field(default_factory=dict)
-    calls: dict[tuple[str, str, str], dict[tuple[Kind, ...], list[Kind]]] = field(default_factory=dict)
-    types: dict[Any, tuple[str, ...]] = field(default_factory=dict)
+    bodies: dict[FunctionKey, Graph] = field(default_factory=dict)
+    calls: dict[FunctionKey, dict[tuple[Kind, ...], list[Kind]]] = field(default_factory=dict)
+    made: dict[Any, list[Kind]] = field(default_factory=dict)
 
 
 def walk(model: Model) -> list[Use]:
@@ -108,20 +112,24 @@ def _graph(state: _Walk, graph: Graph, known: Scope) -> list[Kind]:
     for sub in graph.inner:
         if sub.owner is not None:
             inner.setdefault(sub.owner.index, []).append(sub)
+    schema_of: dict[tuple[str, str], schemas.Operator | None] = {}  # a graph has one set of opsets
     for node in graph.nodes:
         proto = node.proto
         inputs = tuple([known.get(name, UNKNOWN) for name in proto.input])
-        state.uses.append(Use(node, inputs))
-        if node.index in inner:
+        name_of = (proto.domain, proto.op_type)
+        if name_of not in schema_of:
+            schema_of[name_of] = node.schema
+        use = Use(node, schema_of[name_of], inputs)
+        state.uses.append(use)
+        if inner and node.index in inner:
             made = _control(state, node, inputs, inner[node.index], known)
         else:
-            made = _made(state, node, inputs)
+            made = _made(state, use)
         for name, kind in zip(proto.output, made, strict=False):
             if not name:
                 continue
             known[name] = kind if kind.type and kind.rank is not None else _or_declared(graph, name, kind)
-    names = graph.proto.output if graph.is_function else [entry.name for entry in graph.proto.output]
-    return [known.get(name, UNKNOWN) for name in names]
+    return [known.get(name, UNKNOWN) for name in graph.results]
 
 
 def _or_declared(graph: Graph, name: str, kind: Kind) -> Kind:
@@ -131,22 +139,27 @@ def _or_declared(graph: Graph, name: str, kind: Kind) -> Kind:
     return Kind(kind.type or said.type, said.rank if kind.rank is None else kind.rank)
 
 
-def _made(state: _Walk, node: Node, inputs: tuple[Kind, ...]) -> list[Kind]:
+def _made(state: _Walk, use: Use) -> list[Kind]:
     """The kinds of what a node without subgraphs makes."""
-    schema = node.schema
+    node, schema, inputs = use
     count = len(node.proto.output)
     if state.bodies and (key := (node.domain, node.op, node.proto.overload)) in state.bodies:
         return _call(state, key, inputs)
     if schema is None:
         return [UNKNOWN] * count
-    if node.op == "Constant":
+    op = schema.name
+    if op == "Constant":
         return [_constant(node)]
-    says = _said_type(node, inputs)
-    key2 = (id(schema), says, count, *[kind.type for kind in inputs])
-    if (types := state.types.get(key2)) is None:
-        types = state.types[key2] = tuple(output_types(schema, [kind.type for kind in inputs], count, says))
+    by_kinds = op in ranks.BY_RANKS and op not in TYPE_ATTRIBUTES
+    way = (id(schema), count, inputs)
+    if by_kinds and (known := state.made.get(way)) is not None:
+        return known
+    types = output_types(schema, [kind.type for kind in inputs], count, _said_type(node, inputs))
     rank = ranks.outputs(node, [kind.rank for kind in inputs], count)
-    return [Kind(t, r) for t, r in zip(types, rank, strict=True)]
+    made = [Kind(t, r) for t, r in zip(types, rank, strict=True)]
+    if by_kinds:
+        state.made[way] = made
+    return made
 
 
 def output_types(schema: schemas.Operator, inputs: list[str], count: int, says: str = "") -> Iterator[str]:
@@ -208,7 +221,7 @@ def _constant(node: Node) -> Kind:
     return UNKNOWN
 
 
-def _call(state: _Walk, key: tuple[str, str, str], inputs: tuple[Kind, ...]) -> list[Kind]:
+def _call(state: _Walk, key: FunctionKey, inputs: tuple[Kind, ...]) -> list[Kind]:
     """What a call of a function makes; each way of calling is walked once, a function in itself not at all."""
     body = state.bodies[key]
     ways = state.calls.setdefault(key, {})
