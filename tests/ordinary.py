@@ -790,7 +790,7 @@ def plain_head(strides: Sequence[int], size: int = 320, camera: tuple[int, int] 
         how: Attributes = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
         x = m.add("Resize", x, "", "", m.ints(1, 3, size, size), at="/prepare", **how)
     m.note(x, 3)
-    for stride in (2**i for i in range(1, 8)):
+    for stride in (2**i for i in range(1, 8) if 2**i <= max(strides)):
         x = m.silu(x, 8, 3, 2, f"/backbone.{stride}")
         levels += [branch(m, x, 84, f"/head.{stride}")] if stride in strides else []
     boxes, logits = m.several("Split", rows(m, levels, 1), m.ints(4, 80), at=HEAD, many=2, axis=1)

@@ -66,7 +66,9 @@ net (float[1,3,{side},{side}] images) => (float[n,c,h,w] y)
 
 def up(opset: int = 17, side: int = 640, k: int = 8, mode: str = "align_corners", inputs: str = ", , s") -> str:
     attribute = f', coordinate_transformation_mode = "{mode}"' if mode else ""
-    return UP.format(opset=opset, side=side, k=k, mode=attribute, inputs=inputs)
+    text = UP.format(opset=opset, side=side, k=k, mode=attribute, inputs=inputs)
+    unread = "float[4] s = {1, 1, 2, 2}, " if inputs.endswith("z") else ", int64[4] z = {1, 3, 160, 160}"
+    return text.replace(unread, "")
 
 
 def test_the_two_pixels_of_the_story(tmp_path: Path) -> None:

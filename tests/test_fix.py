@@ -563,8 +563,11 @@ def test_one_document_of_json_and_exit_codes(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert (found["output"], found["reason"]) == ("fixed.onnx", None)
-    assert [(c["code"], c["before"], c["after"]) for c in found["changes"]] == [("VEX701", "name n", "name n_1")]
-    assert [(p["stage"], p["status"]) for p in found["proofs"]] == [("structure", "proven")]
+    assert [(c["code"], c["before"], c["after"]) for c in found["changes"]] == [
+        ("VEX701", "name n", "name n_1"),
+        ("VEX705", "Abs that no output needs", "dropped"),
+    ]
+    assert [(p["stage"], p["status"]) for p in found["proofs"]] == [("structure", "proven"), ("numbers", "proven")]
     again = vexlint("fix", "fixed.onnx", "-o", "again.onnx", "--fail-on", "info", folder=tmp_path)
     assert (again.returncode, again.stderr) == (0, "")
     assert "no fix applies, an identical copy written to again.onnx" in again.stdout

@@ -103,7 +103,7 @@ def test_a_page_is_complete(rule: Rule) -> None:
     prose = rule.page.split("```\n", 1)[1]
     assert len(prose) > 400, "a page says why it hurts and what to do"
     if rule.source == "model":
-        assert any(e.bad for e in rule.examples()), "a rule shows what it sees"
+        assert any(e.bad or e.bad_maker for e in rule.examples()), "a rule shows what it sees"
         for example in rule.examples():
             assert bool(example.finds) == bool(example.bad or example.bad_maker)
 

@@ -19,19 +19,13 @@ if TYPE_CHECKING:
 OUTSIDE = "lies outside the model's folder: runtimes refuse to follow it"
 LINKED = "is a link out of the folder, as the model is: OpenVINO and onnx.checker refuse to follow it"
 
-# bits of one element by TensorProto.DataType; sub-byte types are packed
-BITS = {
-    1: 32, 2: 8, 3: 8, 4: 16, 5: 16, 6: 32, 7: 64, 9: 8, 10: 16, 11: 64, 12: 32, 13: 64, 14: 64, 15: 128, 16: 16,
-    17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2, 27: 6, 28: 6,
-}  # fmt: skip
-
 
 def external_data(model: Model, context: Context) -> Iterator[Hit]:
     """VEX711: external data that is missing, too short, absolute or outside the model's folder; one hit a file and
     fault."""
     sizes: dict[str, int | None] = {}
     found: dict[tuple[str, str], list[Place]] = {}
-    for place, tensor in _tensors(model):
+    for place, tensor in placed_tensors(model):
         record = tensors.external(tensor)
         if record is None or (model.stripped is not None and payload_of(tensor, model.stripped) is not None):
             continue  # in the file itself
@@ -50,7 +44,8 @@ def external_data(model: Model, context: Context) -> Iterator[Hit]:
         )
 
 
-def _tensors(model: Model) -> Iterator[tuple[Place, TensorProto]]:
+def placed_tensors(model: Model) -> Iterator[tuple[Place, TensorProto]]:
+    """Every tensor of the graphs that can run, initializers and attributes, with its place."""
     for graph in model.graphs:
         for name, tensor in graph.initializers.items():
             yield Place("initializer", graph.path, name=name, value=name), tensor
@@ -96,7 +91,7 @@ def _short(record: dict[str, str], tensor: TensorProto, size: int) -> str:
         length = int(record["length"]) if record.get("length") else None
     except ValueError:
         return "has an offset or length that is no number"
-    needed = -(-tensors.size(tensor) * BITS.get(tensor.data_type, 0) // 8)
+    needed = -(-tensors.size(tensor) * tensors.BITS.get(tensor.data_type, 0) // 8)
     if offset < 0 or (length is not None and length < 0):
         return "has a negative offset or length"
     if offset + (needed if length is None else length) > size:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from vexlint.checks.context import Context
+from vexlint.checks.leftovers import unneeded, unread
 from vexlint.checks.structure import duplicates, makers
 from vexlint.model import schemas
-from vexlint.model.model import Graph, Model
+from vexlint.model.model import Graph, Model, value_place
 from vexlint.model.schemas import plain_domain
 from vexlint.values import Change, Finding, Place
 
@@ -105,3 +107,38 @@ def drop_imports(model: Model, findings: Sequence[Finding], context: Context) ->
                 changes.append(Change("VEX206", place, f"{domain or 'ai.onnx'} {entry.version}", "dropped"))
                 del model.proto.opset_import[index]
     return changes
+
+
+def drop_dead_nodes(model: Model, findings: Sequence[Finding], context: Context) -> list[Change]:
+    """VEX705: the nodes that no output needs, with what the file declares of their values."""
+    changes = []
+    for graph in model.graphs:
+        dead = unneeded(graph)
+        gone = {name for node in dead for name in node.outputs}
+        changes += [Change("VEX705", node.place, f"{node.op} that no output needs", "dropped") for node in dead]
+        for node in reversed(dead):
+            del graph.proto.node[node.index]
+        _drop(graph.proto.value_info, gone)
+    return changes
+
+
+def drop_unread(model: Model, findings: Sequence[Finding], context: Context) -> list[Change]:
+    """VEX706: the initializers that nothing reads; one that is an input, too, stays: it belongs to the interface."""
+    changes = []
+    for graph in model.graphs:
+        entries = {entry.name for entry in graph.proto.input} if not graph.is_function else set()
+        names = set(unread(graph)) - entries
+        changes += [
+            Change("VEX706", value_place("initializer", name, graph=graph.path), "read by no node", "dropped")
+            for name in sorted(names)
+        ]
+        if names:
+            _drop(graph.proto.initializer, names)
+            _drop(graph.proto.value_info, names)
+    return changes
+
+
+def _drop(entries: Any, names: set[str]) -> None:
+    for index in reversed(range(len(entries))):
+        if entries[index].name in names:
+            del entries[index]

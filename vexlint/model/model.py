@@ -19,6 +19,7 @@ from vexlint.values import Place, PlaceKind
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
+    from vexlint.model.kinds import Use
     from vexlint.model.shapes import Shape
     from vexlint.model.wire import Stripped
 
@@ -207,13 +208,26 @@ class Graph:
                 found.setdefault(inner.owner.index, set()).update(names - {""})
         return found
 
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """Every value that a node of this graph reads, itself or in its subgraphs, made here or around it."""
+        found = set[str]().union(*self.captured.values())
+        for node in self.nodes:
+            found.update(node.proto.input)
+        return frozenset(found - {""})
+
+    @cached_property
+    def results(self) -> list[str]:
+        """The names of the graph's outputs."""
+        return list(self.proto.output) if self.is_function else [entry.name for entry in self.proto.output]
+
     def reads(self, node: Node) -> list[str]:
         """The values a node depends on: its inputs, and what its subgraphs read from around them."""
         return [name for name in node.proto.input if name] + sorted(self.captured.get(node.index, ()))
 
-    def upstream(self, name: str) -> Iterator[Node]:
-        """The nodes of this graph that a value depends on, nearest first."""
-        seen, row = set[int](), [name]
+    def upstream(self, *names: str) -> Iterator[Node]:
+        """The nodes of this graph that these values depend on, nearest first."""
+        seen, row = set[int](), list(names)
         while row:
             makers = [self.producers[n] for n in row if n in self.producers]
             fresh = {m.index: m for m in makers if m.index not in seen}
@@ -328,6 +342,13 @@ class Model:
     def nodes(self, *ops: str, domain: str = "") -> list[Node]:
         """The nodes of these operators of one domain at every depth: a look-up, not a walk."""
         return [node for op in ops for node in self.operators.get((domain, op), ())]
+
+    @cached_property
+    def uses(self) -> list[Use]:
+        """Every node with the types and ranks of what it reads, as far as one walk tells (see `kinds.walk`)."""
+        from vexlint.model.kinds import walk
+
+        return walk(self)
 
     @cached_property
     def metadata(self) -> dict[str, str]:

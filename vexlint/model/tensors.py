@@ -25,6 +25,11 @@ ONNX_NAMES = {numpy: onnx for onnx, numpy in NUMPY_NAMES.items()}
 
 # data_type -> struct format of one element in raw_data (little endian); 4-bit and 8-bit floats are not decoded
 RAW_FORMATS = {1: "f", 2: "B", 3: "b", 4: "H", 5: "h", 6: "i", 7: "q", 9: "?", 10: "e", 11: "d", 12: "I", 13: "Q"}
+# data_type -> bits of one element; elements of less than a byte are packed
+BITS = {
+    1: 32, 2: 8, 3: 8, 4: 16, 5: 16, 6: 32, 7: 64, 9: 8, 10: 16, 11: 64, 12: 32, 13: 64, 14: 64, 15: 128, 16: 16,
+    17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2, 27: 6, 28: 6,
+}  # fmt: skip
 # data_type -> the typed field that holds its elements when raw_data does not (onnx.proto3, TensorProto)
 TYPED_FIELDS = {1: "float_data", 7: "int64_data", 11: "double_data", 12: "uint64_data", 13: "uint64_data"}
 HALF, BFLOAT16 = 10, 16

@@ -1,0 +1,93 @@
+"""What a file carries without need, or without saying: nothing that is computed changes by it. One line a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from vexlint.checks.context import Context
+from vexlint.model.model import Graph, Model, Node, value_place
+from vexlint.values import Hit, Place
+
+LIMIT = (1 << 31) - 1  # bytes that one protobuf message may have
+
+
+def dead_node(model: Model, context: Context) -> Iterator[Hit]:
+    """VEX705: nodes whose outputs reach no output of their graph."""
+    dead = [node for graph in model.graphs for node in unneeded(graph)]
+    if dead:
+        what = "1 node makes" if len(dead) == 1 else f"{len(dead)} nodes make"
+        yield _line([n.place for n in dead], f"{what} what no output of the graph needs", "drop them")
+
+
+def unneeded(graph: Graph) -> list[Node]:
+    """The nodes of a graph whose outputs reach none of its outputs, in its order."""
+    wanted = graph.read.union(graph.results)
+    if all(not wanted.isdisjoint(node.proto.output) for node in graph.nodes):
+        return []  # a dead node's readers are dead too, and the last of them has none
+    needed = {node.index for node in graph.upstream(*graph.results)}
+    return [node for node in graph.nodes if node.index not in needed and node.proto.output]
+
+
+def unused_initializer(model: Model, context: Context) -> Iterator[Hit]:
+    """VEX706: initializers that no node reads and no output gives out."""
+    places = [value_place("initializer", name, graph=graph.path) for graph in model.graphs for name in unread(graph)]
+    if places:
+        what = "1 initializer is" if len(places) == 1 else f"{len(places)} initializers are"
+        hit = _line(places, f"{what} read by no node", "the file gets smaller without")
+        inputs = {entry.name for entry in model.graph.proto.input}  # of the interface: the fix leaves them
+        yield replace(hit, fix="none") if all(place.name in inputs for place in places) else hit
+
+
+def unread(graph: Graph) -> list[str]:
+    """The initializers of a graph that nothing reads."""
+    return [name for name in graph.initializers if name not in graph.read and name not in graph.results]
+
+
+def initializer_as_input(model: Model, context: Context) -> Iterator[Hit]:
+    """VEX707: weights that are inputs too, in a file of IR version 4 or later, where they need not be."""
+    if model.proto.ir_version < 4:
+        return  # there every initializer had to be an input
+    initializers = model.graph.initializers
+    names = [entry.name for entry in model.graph.proto.input if entry.name in initializers]
+    if names:
+        what = "1 weight is an input, too" if len(names) == 1 else f"{len(names)} weights are inputs, too"
+        yield _line(
+            [value_place("input", name) for name in names],
+            f"{what}: a caller may replace them, so runtimes do not fold them",
+            "take them out of the inputs unless they are meant to be replaced",
+        )
+
+
+def undeclared_shape(model: Model, context: Context) -> Iterator[Hit]:
+    """VEX708: inputs or outputs of the file that do not say how many axes they have."""
+    graph = model.graph
+    entries = [("input", e) for e in graph.inputs.values()] + [("output", e) for e in graph.outputs.values()]
+    bare = [
+        (kind, entry.name)
+        for kind, entry in entries
+        if entry.type.WhichOneof("value") in (None, "tensor_type") and not entry.type.tensor_type.HasField("shape")
+    ]
+    if bare:
+        names = ", ".join(name for _, name in bare[:3]) + (", …" if len(bare) > 3 else "")
+        yield _line(
+            [value_place("input" if kind == "input" else "output", name) for kind, name in bare],
+            f"no shape is declared for {names}",
+            "whoever feeds or reads it must know it from elsewhere: export with shapes, or run shape inference",
+        )
+
+
+def file_size(model: Model, context: Context) -> Iterator[Hit]:
+    """VEX712: a file too large for one protobuf message."""
+    size = model.stripped.size if model.stripped is not None else 0
+    if size > LIMIT:
+        yield Hit(
+            Place("file"),
+            f"the file has {size / (1 << 30):.1f} GiB; protobuf reads messages of less than 2 GiB",
+            "save the weights as external data: onnx and most tools cannot load this file",
+            data={"size": size, "limit": LIMIT},
+        )
+
+
+def _line(places: list[Place], message: str, way_out: str) -> Hit:
+    return Hit(places[0], message, way_out, more=tuple(places[1:]), count=len(places))
