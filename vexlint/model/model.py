@@ -149,6 +149,12 @@ class Value:
         home = self.home
         return None if home is None else home.shape(self.name)
 
+    @property
+    def stated(self) -> Shape | None:
+        """The shape that the file itself says, None where only inference could tell."""
+        home = self.home
+        return None if home is None else home.stated(self.name)
+
 
 class Graph:
     """The main graph, a subgraph of a control-flow node, or the body of a function that is called."""
@@ -246,6 +252,10 @@ class Graph:
 
     def shape(self, name: str) -> Shape | None:
         """See `Value.shape`. Shapes of constants come from their tensors."""
+        return self.stated(name) or self.model.inferred.get((self.path, name))
+
+    def stated(self, name: str) -> Shape | None:
+        """The shape that the file itself says, by a declaration or a tensor: never starts shape inference."""
         from vexlint.model.shapes import declared_shape
 
         if name in self.initializers:
@@ -254,7 +264,11 @@ class Graph:
         entry = self.inputs.get(name) or self.outputs.get(name) or self.declared.get(name)
         if entry is not None and (shape := declared_shape(entry)) is not None:
             return shape
-        return self.model.inferred.get((self.path, name))
+        maker = self.producers.get(name)
+        tensor = (
+            maker.attribute("value") if maker is not None and (maker.domain, maker.op) == ("", "Constant") else None
+        )
+        return None if tensor is None else declared_shape(tensor)
 
 
 class Model:
