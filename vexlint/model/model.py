@@ -130,6 +130,15 @@ class Value:
         return value
 
     @property
+    def is_constant(self) -> bool:
+        """Whether the file holds the value itself, in an initializer or a Constant."""
+        home = self.home
+        if home is None or self.name in home.initializers:
+            return home is not None
+        maker = home.producers.get(self.name)
+        return maker is not None and (maker.domain, maker.op) == ("", "Constant")
+
+    @property
     def constant(self) -> list[Any] | None:
         """The elements of a constant, row-major, or None where it is none or its payload cannot be read."""
         maker = self.producer
