@@ -131,9 +131,10 @@ def test_a_page_out_of_order_is_refused_by_name(change: tuple[str, str], complai
 
 def test_select_and_ignore_take_codes_prefixes_and_names() -> None:
     reader = {"VEX001", "VEX002", "VEX003"}
-    assert set(rulebook.select(RULES, ["VEX3"], [])) == {"VEX301", "VEX302"} | reader
+    sampling = {code for code in RULES if code.startswith("VEX3")}
+    assert set(rulebook.select(RULES, ["VEX3"], [])) == sampling | reader
     assert set(rulebook.select(RULES, ["resize-align-corners", "VEX711"], [])) == {"VEX301", "VEX711"} | reader
-    assert set(rulebook.select(RULES, [], ["VEX3", "VEX001"])) == set(RULES) - {"VEX301", "VEX302"}
+    assert set(rulebook.select(RULES, [], ["VEX3", "VEX001"])) == set(RULES) - sampling
     assert set(rulebook.select(RULES, ["ALL"], [])) == set(RULES)
 
 
@@ -152,6 +153,17 @@ def test_a_profile_has_its_rules_and_those_of_the_former_ones() -> None:
     assert on(chosen=[], profile="board") == {"VEX301": (), "VEX302": (), "VEX401": ("fp16",)}
     assert on(chosen=[], profile="release") == {"VEX301": (), "VEX302": (), "VEX401": ()}
     assert on(chosen=["VEX401"]) == {"VEX401": ()}
+
+
+def test_a_rule_looks_deep_from_its_thorough_profile_on_or_when_chosen() -> None:
+    book = {"VEX301": replace(RULES["VEX301"], thorough="board"), "VEX302": RULES["VEX302"]}
+
+    def deep(**options: Any) -> list[bool]:
+        return [rule.deep for rule in rulebook.select(book, ignored=[], **options).values()]
+
+    assert deep(chosen=[]) == [False, True]
+    assert deep(chosen=[], profile="board") == deep(chosen=[], profile="release") == [True, True]
+    assert deep(chosen=["VEX301"]) == [True]
 
 
 @pytest.mark.parametrize("name", ["VEX999", "resize-align-corner", "vex", ""])

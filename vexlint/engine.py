@@ -84,7 +84,7 @@ def check(model: Model, rules: Mapping[str, Rule], context: Context) -> list[Fin
     for rule in rules.values():
         waits = rule.precision and context.contract.precision not in rule.precision
         if rule.check is not None and not waits:
-            hits: list[Hit] = list(rule.check(model, context))
+            hits: list[Hit] = list(rule.check(model, replace(context, deep=rule.deep)))
             findings += [_finding(rule, hit, context) for hit in hits if severity(rule, hit, context) is not None]
     return _numbered(findings)
 

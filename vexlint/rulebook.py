@@ -16,7 +16,8 @@ from vexlint.values import FixSafety, Severity, VexlintError
 Fix = Callable[..., Any]  # (Model over a draft, findings, Context) -> list[Change]
 Check = Callable[..., Any]  # (Model, Context) -> Iterator[Hit]; none where `source` is "reader"
 
-KEYS = {"code", "name", "severity", "since", "from", "check", "fix", "fix_safety", "profile", "precision"}
+KEYS = {"code", "name", "severity", "since", "from", "check", "fix", "fix_safety"}
+KEYS |= {"profile", "thorough", "precision"}
 PROFILES = ("desktop", "board", "release")  # each has the rules of those before it
 BLOCK = re.compile(
     r"^## (?P<title>[^\n]+)$|^```(?P<language>\w+) (?P<kind>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE
@@ -47,8 +48,9 @@ class Example:
 class Rule:
     """A page's head. `source` says who calls the check: "model" the engine, "reader" nobody (reading reports it).
 
-    `profile` is the first of `PROFILES` that has the rule. A rule with `precision` runs for files whose contract says
-    one of these, whatever the profile.
+    `profile` is the first of `PROFILES` that has the rule, `thorough` the first for which it also looks where that
+    costs (weights, shape inference); `deep` says whether it does so in this selection. A rule with `precision` runs for
+    files whose contract says one of these, whatever the profile.
     """
 
     code: str
@@ -63,7 +65,9 @@ class Rule:
     page: str
     path: Path
     profile: str = PROFILES[0]
+    thorough: str = PROFILES[0]
     precision: tuple[str, ...] = ()
+    deep: bool = True
 
     def examples(self) -> list[Example]:
         """The page's examples, in order. Raises VexlintError for a block of an unknown kind."""
@@ -116,6 +120,7 @@ def read(path: Path) -> Rule:
             page=page,
             path=path,
             profile=PROFILES[PROFILES.index(data.get("profile", PROFILES[0]))],
+            thorough=PROFILES[PROFILES.index(data.get("thorough", PROFILES[0]))],
             precision=tuple(data.get("precision", ())),
         )
     except (KeyError, ValueError) as error:
@@ -149,7 +154,8 @@ def select(
 ) -> dict[str, Rule]:
     """The rules named by `chosen` (those of the profile where empty) without those named by `ignored`.
 
-    A rule that waits for a contract's precision keeps waiting unless it was chosen or the profile has it.
+    A rule that waits for a contract's precision keeps waiting unless it was chosen or the profile has it; so does what
+    a rule looks at only for a thorough profile.
 
     A name is a code (VEX301), the start of codes (VEX3), a rule's name (resize-align-corners) or ALL. Raises
     VexlintError with the nearest name for one that names no rule: a gate must not pass because of a typing error.
@@ -161,7 +167,9 @@ def select(
     waiting = set() if chosen else {code for code, rule in rules.items() if rule.precision} - taken
     dropped = {code for name in ignored for code in _codes(rules, name)}
     return {
-        code: rule if code in waiting else replace(rule, precision=())
+        code: replace(
+            rule, precision=rule.precision if code in waiting else (), deep=bool(chosen) or rule.thorough in held
+        )
         for code, rule in rules.items()
         if rule.source == "reader" or (code in taken | waiting and code not in dropped)
     }

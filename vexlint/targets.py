@@ -41,7 +41,7 @@ class Target:
     version: str
     opsets: Mapping[str, Limit]  # domain ("" is ai.onnx) -> limit; a domain that is not in it has none known
     ir: Limit
-    dynamic_shapes: Literal["runs", "profile"]
+    dynamic_shapes: Literal["runs", "profile", "static"]
     source: str
     named: bool = False
 

@@ -12,12 +12,14 @@ from vexlint.targets import Target
 @dataclass(frozen=True, slots=True)
 class Context:
     """The model's contract (the empty one where there is none), the targets of this run, the allowed plugins, and the
-    private operators that a person said to be known activations ("domain::Op" -> composite)."""
+    private operators that a person said to be known activations ("domain::Op" -> composite). `deep` says whether this
+    check may look where that costs: read weights, start shape inference for a file that would do without."""
 
     contract: Contract = field(default_factory=Contract)
     targets: tuple[Target, ...] = ()
     plugins: tuple[Plugin, ...] = ()
     composites: Mapping[str, str] = field(default_factory=dict)
+    deep: bool = True
 
     @property
     def runtime(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vexlint.checks.context import Context
+from vexlint.checks.faults import Fault, hits
 from vexlint.model import heads
 from vexlint.model.model import Model, Node, value_place
 from vexlint.model.shapes import Shape
@@ -81,6 +82,32 @@ def _layout(node: Node) -> Iterator[tuple[str, str, Severity]]:
         yield f"boxes {boxes} have {boxes.size(2)} numbers each, not 4", way_out, Severity.ERROR
     for text in _mismatches(boxes, scores):
         yield text, way_out, Severity.ERROR
+
+
+def topk_limit(model: Model, context: Context) -> Iterator[Hit]:
+    """VEX507: a TopK that asks for more than its axis has, or for a negative number; one hit a fault.
+
+    Shapes are inferred only where a TopK of a known K reads what the file declares no shape of.
+    """
+    yield from hits((fault, node.place) for node in model.nodes("TopK") if (fault := _too_many(node)) is not None)
+
+
+def _too_many(node: Node) -> Fault | None:
+    written = node.attribute("k")  # until opset 9; later an input
+    count = written if written is not None else _scalar(node, 1)[0]
+    source = node.input(0)
+    if count is None or source is None:
+        return None
+    if count < 0:
+        return Fault(f"K is {count:g}: runtimes refuse a negative K", "write the number of elements to keep")
+    axis, shape = node.attribute("axis"), source.stated or source.shape
+    length = shape.size(axis) if shape is not None and axis is not None else None
+    if length is None or count <= length:
+        return None
+    return Fault(
+        f"K is {count:g}, but axis {axis} of {shape} has {length}: runtimes refuse that",
+        "keep as many as there are: export at the size that the detector is used with, or write the smaller K",
+    )
 
 
 def _mismatches(boxes: Shape, scores: Shape) -> Iterator[str]:

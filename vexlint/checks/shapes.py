@@ -34,7 +34,7 @@ def dynamic_axis(model: Model, context: Context) -> Iterator[Hit]:
             f"{_axes(shape, open_axes)} {'is' if len(open_axes) == 1 else 'are'} dynamic{_reach(model, name, outputs)}"
         )
         where = value_place("input", name, open_axes[0] if len(open_axes) == 1 else None)
-        data = {"axes": open_axes, "kinds": [_kind(shape, i) for i in open_axes]}
+        data = {"axes": open_axes, "kinds": [axis_kind(shape, i) for i in open_axes]}
         needing = (
             [] if _covered(context, name, shape) else [t for t in context.targets if t.dynamic_shapes == "profile"]
         )
@@ -77,15 +77,25 @@ def _covered(context: Context, name: str, shape: Shape) -> bool:
     return all(low == dim == high for dim, low, high in axes if isinstance(dim, int))
 
 
-def _kind(shape: Shape, axis: int) -> str:
+def axis_kind(shape: Shape, axis: int) -> str:
     """batch, height, width, sequence or axis: what the symbol says, else by position.
 
     An image is NCHW, or NHWC where only its last axis is 1, 3 or 4; without a batch CHW.
     """
-    symbol = str(shape.dims[axis]).lower()
+    return named_kind(shape.dims[axis]) or placed_kind(shape, axis)
+
+
+def named_kind(dim: Dim) -> str:
+    """The kind that a symbol's name says, "" where it says none."""
+    symbol = str(dim).lower()
     for kind in ("batch", "height", "width", "sequence"):
         if kind in symbol or (kind == "sequence" and "seq" in symbol):
             return kind
+    return ""
+
+
+def placed_kind(shape: Shape, axis: int) -> str:
+    """The kind that an axis has by its position."""
     grey = shape.size(0) == 1 and not isinstance(shape.dims[-1], int)
     if shape.rank == 3 and (shape.size(0) in (3, 4) or grey):
         return ("channels", "height", "width")[axis]
@@ -99,7 +109,7 @@ def _kind(shape: Shape, axis: int) -> str:
 
 
 def _axes(shape: Shape, axes: list[int]) -> str:
-    return ", ".join(f"{_kind(shape, i)} (axis {i}{_symbol(shape.dims[i])})" for i in axes)
+    return ", ".join(f"{axis_kind(shape, i)} (axis {i}{_symbol(shape.dims[i])})" for i in axes)
 
 
 def _symbol(dim: Dim) -> str:

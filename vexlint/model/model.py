@@ -131,6 +131,15 @@ class Value:
         return value
 
     @property
+    def is_constant(self) -> bool:
+        """Whether the file holds the value itself, in an initializer or a Constant."""
+        home = self.home
+        if home is None or self.name in home.initializers:
+            return home is not None
+        maker = home.producers.get(self.name)
+        return maker is not None and (maker.domain, maker.op) == ("", "Constant")
+
+    @property
     def constant(self) -> list[Any] | None:
         """The elements of a constant, row-major, or None where it is none or its payload cannot be read."""
         maker = self.producer
@@ -149,6 +158,12 @@ class Value:
         """Declared where the file declares it, else inferred; None where neither knows it."""
         home = self.home
         return None if home is None else home.shape(self.name)
+
+    @property
+    def stated(self) -> Shape | None:
+        """The shape that the file itself says, None where only inference could tell."""
+        home = self.home
+        return None if home is None else home.stated(self.name)
 
 
 class Graph:
@@ -260,6 +275,10 @@ class Graph:
 
     def shape(self, name: str) -> Shape | None:
         """See `Value.shape`. Shapes of constants come from their tensors."""
+        return self.stated(name) or self.model.inferred.get((self.path, name))
+
+    def stated(self, name: str) -> Shape | None:
+        """The shape that the file itself says, by a declaration or a tensor: never starts shape inference."""
         from vexlint.model.shapes import declared_shape
 
         if name in self.initializers:
@@ -268,7 +287,11 @@ class Graph:
         entry = self.inputs.get(name) or self.outputs.get(name) or self.declared.get(name)
         if entry is not None and (shape := declared_shape(entry)) is not None:
             return shape
-        return self.model.inferred.get((self.path, name))
+        maker = self.producers.get(name)
+        tensor = (
+            maker.attribute("value") if maker is not None and (maker.domain, maker.op) == ("", "Constant") else None
+        )
+        return None if tensor is None else declared_shape(tensor)
 
 
 class Model:
