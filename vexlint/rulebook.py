@@ -14,7 +14,7 @@ from vexlint.files import nearest, rules_folder
 from vexlint.values import FixSafety, Severity, VexlintError
 
 Fix = Callable[..., Any]  # (Model over a draft, findings, Context) -> list[Change]
-Check = Callable[..., Any]  # (Model, Context) -> Iterator[Hit]; none where `source` is "reader"
+Check = Callable[..., Any]  # (Model, Context) -> Iterator[Hit]; none where `source` is not "model"
 
 KEYS = {"code", "name", "severity", "since", "from", "check", "fix", "fix_safety", "profile", "precision"}
 PROFILES = ("desktop", "board", "release")  # each has the rules of those before it
@@ -45,7 +45,8 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A page's head. `source` says who calls the check: "model" the engine, "reader" nobody (reading reports it).
+    """A page's head. `source` says who calls the check: "model" the engine; for "reader" and "probe" nobody: reading
+    reports it, or what a runtime answers.
 
     `profile` is the first of `PROFILES` that has the rule. A rule with `precision` runs for files whose contract says
     one of these, whatever the profile.
@@ -56,7 +57,7 @@ class Rule:
     severity: Severity
     summary: str
     since: str
-    source: Literal["model", "reader"]
+    source: Literal["model", "reader", "probe"]
     check: Check | None
     fix: Fix | None
     fix_safety: FixSafety
