@@ -17,6 +17,13 @@ from vexlint.values import Hit, Place, Probe, ProbedOutput, Severity, Stage, Ver
 
 REFUSES, BUILD_FAILS, FALLS_BACK = "VEX901", "VEX902", "VEX903"
 BUILDS = ("build", "compile")
+SAID = {
+    "load": "does not load it",
+    "read": "does not read it",
+    "parse": "does not parse it",
+    "build": "builds no engine",
+    "compile": "does not compile it",
+}
 MORE = 3  # operators named in a message
 
 Coded = tuple[str, Hit]
@@ -29,6 +36,7 @@ def fold(
     head = next((a for a in answers if "version" in a), {"version": "", "device": ""})
     stages = tuple(_stage(a) for a in answers if "stage" in a)
     undecided = [f"{s.name} undecided: {s.said}" for s in stages if s.outcome == "undecided"]
+    undecided += [_inactive(a) for a in answers if "inactive" in a]
     probe = Probe(
         runtime=target.runtime,
         target=str(target),
@@ -78,7 +86,7 @@ def _refused(model: Model, target: Target, label: str, answer: Answer) -> Iterat
         causes.setdefault(key, []).extend(n for n in found if n not in causes.get(key, ()))
     for (text, op), nodes in causes.items():
         what = f"{op}: " if op and not nodes else ""
-        message = f"{label} {answer['stage']}: {what}{one_line(text)}"
+        message = f"{label} {SAID[answer['stage']]}: {what}{one_line(text)}"
         yield _hit(code, target, label, "refuses", [n.place for n in nodes], message, {"stage": answer["stage"]})
 
 
@@ -135,8 +143,8 @@ def _output(model: Model, name: str, dtype: str, sizes: Sequence[int | None] | N
 
 
 def _compatible(sizes: Sequence[int | None], dims: Sequence[int | str | None]) -> bool:
-    """Whether a shape may be the declared one. A size where the file has a symbol is none: that axis is not open."""
+    """Whether a shape may be the declared one. A size where the file has a symbol may: exporters leave names for sizes
+    that they did not work out."""
     return len(sizes) == len(dims) and all(
-        size is None or (size == dim if isinstance(dim, int) else dim is None)
-        for size, dim in zip(sizes, dims, strict=True)
+        size == dim for size, dim in zip(sizes, dims, strict=True) if size is not None and isinstance(dim, int)
     )

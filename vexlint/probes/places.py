@@ -16,29 +16,35 @@ def nodes(model: Model, refusal: Refusal) -> list[Node]:
 
     An index is trusted only where the operator there is the one named: runtimes sort and fold nodes before they count.
     """
-    op = refusal.get("op", "")
+    op, name = refusal.get("op", ""), refusal.get("name", "")
     if refusal.get("every"):
-        domain = refusal.get("domain")
-        return [n for (d, o), found in model.operators.items() for n in found if o == op and _same(domain, d)]
+        return _of_operator(model, op, refusal.get("domain")) if op else _bearing(model, name)
     index = refusal.get("index", -1)
-    if 0 <= index < len(model.graph.nodes):
-        there = model.graph.nodes[index]
-        if there.op == op and there.name == refusal.get("name", ""):
-            return [there]
-    for word in filter(None, (refusal.get("name"), refusal.get("value"))):
+    if 0 <= index < len(model.graph.nodes) and (there := model.graph.nodes[index]).op == op and there.name == name:
+        return [there]
+    for word in filter(None, (name, refusal.get("value"))):
         if found := [n for n in _bearing(model, word) if n.op == (op or n.op)]:
             return found if len(found) == 1 else []
     for word in refusal.get("words", ()):
-        plain = GENERATED.match(word)
-        for candidate in (word, word.removeprefix("node_of_"), plain[1] if plain else ""):
-            if candidate and len(found := _bearing(model, candidate)) == 1:
-                return found
-    named = [n for (_, o), group in model.operators.items() for n in group if o == op]
+        if len(found := _hidden(model, word)) == 1:
+            return found
+    named = _of_operator(model, op, None)
     return named if len(named) == 1 else []
 
 
-def _same(wanted: str | None, domain: str) -> bool:
-    return wanted is None or plain_domain(wanted) == domain
+def _of_operator(model: Model, op: str, domain: str | None) -> list[Node]:
+    """Every node of an operator, of any domain where None."""
+    wanted = None if domain is None else plain_domain(domain)
+    return [n for (d, o), group in model.operators.items() for n in group if o == op and wanted in (None, d)]
+
+
+def _hidden(model: Model, word: str) -> list[Node]:
+    """The nodes that a word of a message means. A plain word is a word, even where a node bears that name, unless a
+    colon makes it a heading."""
+    name = word.rstrip(":.")
+    if generated := GENERATED.match(name):
+        return _bearing(model, name.removeprefix("node_of_")) or _bearing(model, generated[1])
+    return [] if name.isnumeric() or (name.isalpha() and not word.endswith(":")) else _bearing(model, name)
 
 
 def _bearing(model: Model, word: str) -> list[Node]:

@@ -39,7 +39,7 @@ def _stage(stage: Stage, colour: bool) -> str:
 
 
 def _output(output: ProbedOutput) -> str:
-    if not output.declared:
-        return f"{output.name} {output.dtype} {output.shape}"
-    said = "as declared" if output.agrees else f"the file declares {output.declared}"
-    return f"{output.name} {output.dtype} {output.shape}, {said}"
+    seen = f"{output.dtype} {output.shape}"
+    if not output.agrees:
+        return f"{output.name} {seen}, against the declared {output.declared}"
+    return f"{output.name} {seen}" + ("" if output.declared in ("", seen) else f", declared {output.declared}")

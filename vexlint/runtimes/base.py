@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,15 +67,13 @@ class Loaded:
 class Question:
     """What a runtime is asked about a model.
 
-    `model` is a path; `thin` the path of the same model with its weights left in `model`, for what has to be parsed
-    from bytes. `devices` are execution providers of ONNX Runtime, or one device of OpenVINO; empty for the CPU.
+    `model` is a path. `devices` are execution providers of ONNX Runtime, or one device of OpenVINO; empty for the CPU.
     `precision` is the contract's; `profiles` gives the smallest, usual and largest shape of an input to runtimes that
     build for shapes; `capability` a GPU's compute capability ("8.9") to build for, "" for any. `memory` is the number
     of bytes that the process may take, 0 for no limit.
     """
 
     model: str
-    thin: str = ""
     devices: Sequence[str] = ()
     precision: str = "fp32"
     profiles: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
@@ -85,7 +83,8 @@ class Question:
 
 # What `probe` yields, as JSON can say it. First {"version", "device"}; then in any order
 #   {"stage", "outcome", "seconds", "said", "refusals": [Refusal]}, one for each step in turn,
-#   {"placement": {device: count}, "elsewhere": {device: [node names]}}: nodes not on the first device asked for,
+#   {"placement": {device: count}, "elsewhere": {device: [[name, domain, op]]}}: nodes not on the first one asked for,
+#   {"inactive": device, "active": [devices]}: that the first one asked for is not in use at all,
 #   {"outputs": [[name, dtype, [size or None]]]}, {"note": text}.
 Answer = dict[str, Any]
 # A node, or every node of an operator, that was refused: {"text"} and any of "index" (in the main graph), "name",
@@ -93,18 +92,28 @@ Answer = dict[str, Any]
 Refusal = dict[str, Any]
 
 
-def passed(stage: str, begun: float) -> Answer:
-    """The answer that a step begun at that `time.perf_counter()` went well."""
-    return {"stage": stage, "outcome": "passed", "seconds": time.perf_counter() - begun, "said": "", "refusals": []}
+def passed(stage: str, seconds: float) -> Answer:
+    """The answer that a step went well."""
+    return {"stage": stage, "outcome": "passed", "seconds": seconds, "said": "", "refusals": []}
 
 
-def failed(stage: str, begun: float, said: str, refusals: Sequence[Refusal] = ()) -> Answer:
+def failed(stage: str, seconds: float, said: str, refusals: Sequence[Refusal] = ()) -> Answer:
     """The answer that a step did not go well: the runtime's words, and which nodes it names (the whole file where it
     names none). A process that may take no more memory has decided nothing."""
     outcome = "undecided" if NO_MEMORY.search(said) else "failed"
     found = [] if outcome == "undecided" else list(refusals or [{"text": said}])
-    seconds = time.perf_counter() - begun
     return {"stage": stage, "outcome": outcome, "seconds": seconds, "said": said, "refusals": found}
+
+
+def message(error: Exception) -> str:
+    """What an exception says; where it says nothing (MemoryError does), what it is."""
+    return str(error) or type(error).__name__
+
+
+def stopwatch() -> Callable[[], float]:
+    """A function that gives the seconds since this call."""
+    begun = time.perf_counter()
+    return lambda: time.perf_counter() - begun
 
 
 def named(text: str) -> tuple[str, str]:

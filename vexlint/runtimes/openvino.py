@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from vexlint.runtimes.base import Answer, Loaded, Missing, Question, Refusal, Setup, failed, passed
+from vexlint.runtimes.base import Answer, Loaded, Missing, Question, Refusal, Setup, failed, message, passed, stopwatch
 from vexlint.values import Ran
 
 PRECISIONS = {"fp32": "f32", "int8": "f32", "fp16": "f16"}  # the contract's -> INFERENCE_PRECISION_HINT
 
 LACKING = re.compile(r"No conversion rule found for operations: ([^\n]+)")
 NODE = re.compile(r"ONNX node '<Node\((\w+)\): ([^>]*)>'")
-FRAME = re.compile(r"^(Exception from |Check .* failed at |FrontEnd API failed with |Model wasn't fully |Summary:|-- )")
+# Lines around the cause: C++ files, and what was being done
+FRAME = re.compile(r"^(Exception from |Check .* failed at |FrontEnd API |Model wasn't |Summary:|-- |While validating )")
 DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "boolean": "bool"}
 
 
@@ -103,13 +103,13 @@ def probe(question: Question) -> Iterator[Answer]:
     core = openvino.Core()
     device = _device(core, next(iter(question.devices), ""))
     yield {"version": openvino.__version__.partition("-")[0], "device": device}
-    begun = time.perf_counter()
+    seconds = stopwatch()
     try:
         model = core.read_model(question.model)
     except Exception as error:
-        yield failed("read", begun, _words(str(error)), _refusals(str(error)))
+        yield failed("read", seconds(), _words(message(error)), _refusals(message(error)))
         return
-    yield passed("read", begun)
+    yield passed("read", seconds())
     outputs = [[p.get_any_name(), _dtype(p), _sizes(p)] for p in model.outputs]
     placed: dict[str, str] = core.query_model(model, device)
     first = device.rpartition(":")[2].split(",")[0]
@@ -118,13 +118,13 @@ def probe(question: Question) -> Iterator[Answer]:
         if where != first:
             elsewhere.setdefault(where, []).append([name, "", ""])
     yield {"placement": dict(Counter(placed.values())), "elsewhere": elsewhere}
-    begun = time.perf_counter()
+    seconds = stopwatch()
     try:
         core.compile_model(model, device, {"INFERENCE_NUM_THREADS": "1"} if device == "CPU" else {})
-        yield passed("compile", begun)
+        yield passed("compile", seconds())
     except Exception as error:
-        said = _words(str(error))
-        yield failed("compile", begun, said, [{"text": said, "words": str(error).split()}])
+        said = _words(message(error))
+        yield failed("compile", seconds(), said, [{"text": said, "words": str(error).split()}])
     yield {"outputs": outputs}
 
 
@@ -152,7 +152,7 @@ def _refusals(error: str) -> list[Refusal]:
 
 def _dtype(port: Any) -> str:
     name = port.get_element_type().get_type_name()
-    return DTYPES.get(name, re.sub(r"^(u?)i(\d+)$", r"\1int\2", name).replace("u8", "uint8"))
+    return DTYPES.get(name, re.sub(r"^i(\d+)$", r"int\1", re.sub(r"^u(\d+)$", r"uint\1", name)))
 
 
 def _sizes(port: Any) -> list[int | None] | None:

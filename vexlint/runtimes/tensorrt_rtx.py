@@ -12,4 +12,5 @@ def probe(question: Question) -> Iterator[Answer]:
     """See `nvidia.probe`."""
     import tensorrt_rtx
 
-    yield from nvidia.probe(tensorrt_rtx, question, question.capability or "any RTX GPU")
+    device = f"compute capability {question.capability}" if question.capability else "any RTX GPU"
+    yield from nvidia.probe(tensorrt_rtx, question, device)

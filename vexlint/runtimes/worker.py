@@ -38,7 +38,7 @@ class Worker:
 
     def answers(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The answer to one request, or to a question the answers. Whatever a runtime raises is an answer, too."""
-        from vexlint.runtimes.base import Missing, Refused
+        from vexlint.runtimes.base import Missing, Refused, message
 
         try:
             if request["do"] == "probe":
@@ -51,7 +51,7 @@ class Worker:
             yield {"error": str(error), "kind": "refused"}
         except Exception as error:
             kind = "refused" if request["do"] == "load" else "failed"
-            yield {"error": str(error) or type(error).__name__, "kind": kind}
+            yield {"error": message(error), "kind": kind}
 
     def _load(self, request: Mapping[str, Any]) -> dict[str, Any]:
         from vexlint.runtimes.base import Setup
