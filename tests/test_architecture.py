@@ -29,6 +29,7 @@ ROOMS = [
     ("draft",),
     ("fixes",),
     ("runtimes",),
+    ("probes",),
     ("verify",),
     ("fixer",),
     ("repairs",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from vexlint.model.read import read
 from vexlint.model.wire import Unreadable
 from vexlint.rulebook import Rule
 from vexlint.targets import Target
-from vexlint.values import FileReport, Finding, Hit, Place, Severity, Verdict, VexlintError, Waived
+from vexlint.values import FileReport, Finding, Hit, Place, Probe, Severity, Status, Verdict, VexlintError, Waived
 
 UNREADABLE, TIMED_OUT, LAPSED = "VEX001", "VEX002", "VEX003"
 
@@ -39,15 +39,31 @@ class Settings:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What runtimes answered about one file: hits with their rules' codes, what each said, and why that is not the
+    whole answer (None where it is)."""
+
+    hits: tuple[tuple[str, Hit], ...]
+    probes: tuple[Probe, ...]
+    reason: str | None = None
+
+
+Prober = Callable[[Model, Context], Asked]
+
+
 def context_of(path: Path, settings: Settings) -> Context:
     """What checks are told of one file."""
     config = settings.config
     return Context(config.contract(path), settings.targets, config.plugins, config.composites)
 
 
-def check_file(path: Path, settings: Settings, known_as: Path | None = None) -> FileReport:
-    """Reads and judges one file, by the contract and the waivers of `known_as` where that is given. Never raises for
-    what is in the file: that is a finding, and where it keeps a check from being carried out the file is incomplete."""
+def check_file(
+    path: Path, settings: Settings, known_as: Path | None = None, prober: Prober | None = None
+) -> FileReport:
+    """Reads and judges one file, by the contract and the waivers of `known_as` where that is given; `prober` adds what
+    runtimes say. Never raises for what is in the file: that is a finding, and where it keeps a check from being
+    carried out the file is incomplete."""
     rules = settings.rules
     context = context_of(known_as or path, settings)
     try:
@@ -60,9 +76,13 @@ def check_file(path: Path, settings: Settings, known_as: Path | None = None) -> 
         raise
     except Exception as error:  # as below
         return FileReport(str(path), "incomplete", (), (), f"reading failed, please report it: {_said(error)}")
-    findings, reason = [], None
+    findings, reason, probes = list[Finding](), None, tuple[Probe, ...]()
     try:
         findings = check(model, rules, context)
+        if prober is not None:
+            asked = prober(model, context)
+            findings += _numbered([_finding(rules[code], hit, context) for code, hit in asked.hits if code in rules])
+            probes, reason = asked.probes, asked.reason
     except VexlintError:  # the user's mistake, e.g. in [composites]
         raise
     except Exception as error:  # a bug of ours on one file must not end the run for the others, nor pass the file
@@ -71,7 +91,8 @@ def check_file(path: Path, settings: Settings, known_as: Path | None = None) -> 
         findings.append(_finding(rules[TIMED_OUT], Hit(Place("file"), model.stopped), context))
         reason = reason or model.stopped
     kept, waived = waive(known_as or path, findings, settings.config, rules)
-    return FileReport(str(path), "incomplete" if reason else "checked", tuple(_ordered(kept)), tuple(waived), reason)
+    status: Status = "incomplete" if reason else "checked"
+    return FileReport(str(path), status, tuple(_ordered(kept)), tuple(waived), reason, probes=probes)
 
 
 def _said(error: Exception) -> str:

@@ -14,7 +14,7 @@ from vexlint.files import nearest, rules_folder
 from vexlint.values import FixSafety, Severity, VexlintError
 
 Fix = Callable[..., Any]  # (Model over a draft, findings, Context) -> list[Change]
-Check = Callable[..., Any]  # (Model, Context) -> Iterator[Hit]; none where `source` is "reader"
+Check = Callable[..., Any]  # (Model, Context) -> Iterator[Hit]; none where `source` is not "model"
 
 KEYS = {"code", "name", "severity", "since", "from", "check", "fix", "fix_safety"}
 KEYS |= {"profile", "thorough", "precision"}
@@ -46,7 +46,8 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A page's head. `source` says who calls the check: "model" the engine, "reader" nobody (reading reports it).
+    """A page's head. `source` says who calls the check: "model" the engine; for "reader" and "probe" nobody: reading
+    reports it, or what a runtime answers.
 
     `profile` is the first of `PROFILES` that has the rule, `thorough` the first for which it also looks where that
     costs (weights, shape inference); `deep` says whether it does so in this selection. A rule with `precision` runs for
@@ -58,7 +59,7 @@ class Rule:
     severity: Severity
     summary: str
     since: str
-    source: Literal["model", "reader"]
+    source: Literal["model", "reader", "probe"]
     check: Check | None
     fix: Fix | None
     fix_safety: FixSafety

@@ -17,7 +17,13 @@ from vexlint.values import VexlintError
 Basis = Literal["enforced", "documented", "none", "unknown"]
 Name = tuple[str, tuple[int, ...]]  # runtime, version numbers
 
-ALIASES = {"ort": "onnxruntime", "onnxruntime-cpu": "onnxruntime", "trt": "tensorrt", "ov": "openvino"}
+ALIASES = {
+    "ort": "onnxruntime",
+    "onnxruntime-cpu": "onnxruntime",
+    "trt": "tensorrt",
+    "rtx": "tensorrt-rtx",
+    "ov": "openvino",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,9 +121,60 @@ class Waived:
     until: str
 
 
+Outcome = Literal["passed", "failed", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step a runtime takes with a model (load; parse and build; read and compile), with the seconds it took.
+
+    `said` is why it did not pass, in the runtime's own words. Undecided: something of this machine, not of the model,
+    stood in the way.
+    """
+
+    name: str
+    outcome: Outcome
+    seconds: float
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedOutput:
+    """A model output as the runtime sees it and as the file declares it: element types as numpy names them, shapes as
+    in ONNX text ("[1,7,n]", "?" for a size that is not known). `agrees` is False where both know and contradict."""
+
+    name: str
+    dtype: str
+    shape: str
+    declared: str
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What one installed runtime said of one file.
+
+    `target` is what was asked for, `version` what is installed. `placement` counts nodes by provider or device; empty
+    where the runtime does not say. `reason` is why there is no whole answer, "" where there is one; `skipped` is True
+    where nothing was asked, because the runtime is not here and nobody named it.
+    """
+
+    runtime: str
+    target: str
+    version: str = ""
+    device: str = ""
+    stages: tuple[Stage, ...] = ()
+    placement: Mapping[str, int] = field(default_factory=dict)
+    outputs: tuple[ProbedOutput, ...] = ()
+    notes: tuple[str, ...] = ()
+    reason: str = ""
+    skipped: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What was found in one file. `status` is "incomplete" where a check could not be carried out; `reason` is why."""
+    """What was found in one file. `status` is "incomplete" where a check could not be carried out; `reason` is why.
+    `probes` is what installed runtimes said, where they were asked."""
 
     path: str
     status: Status
@@ -131,6 +182,7 @@ class FileReport:
     waived: tuple[Waived, ...] = ()
     reason: str | None = None
     sha256: str | None = None
+    probes: tuple[Probe, ...] = ()
 
     def count(self, severity: Severity) -> int:
         return sum(f.severity is severity for f in self.findings)

@@ -52,6 +52,17 @@ def check_format(name: str) -> None:
         raise VexlintError(f"unknown format {name!r}{nearest(name, FORMATS)}; known: {', '.join(FORMATS)}")
 
 
+def render(report: Report, output_format: str) -> str:
+    """What was found, in one of `FORMATS`."""
+    if output_format == "json":
+        from vexlint.report import json
+
+        return json.render(report)
+    from vexlint.report import text
+
+    return text.render(report, colour())
+
+
 def colour() -> bool:
     """Whether stdout is a terminal whose user has not asked for no colour (no-color.org)."""
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ

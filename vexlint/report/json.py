@@ -32,7 +32,7 @@ def render(report: Report) -> str:
 
 
 def file_entry(file: FileReport) -> dict[str, Any]:
-    """One file's entry."""
+    """One file's entry; `probes` only where runtimes were asked."""
     return {
         "path": file.path,
         "sha256": file.sha256,
@@ -40,7 +40,7 @@ def file_entry(file: FileReport) -> dict[str, Any]:
         "reason": file.reason,
         "findings": [_finding(f) for f in file.findings],
         "waived": [{"finding": _finding(w.finding), "reason": w.reason, "until": w.until or None} for w in file.waived],
-    }
+    } | ({"probes": [asdict(p) for p in file.probes]} if file.probes else {})
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

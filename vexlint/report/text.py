@@ -21,11 +21,16 @@ def render(report: Report, colour: bool = False) -> str:
 
 
 def _speaks(file: FileReport) -> bool:
-    return bool(file.findings or file.waived or file.status == "incomplete")
+    return bool(file.findings or file.waived or file.probes or file.status == "incomplete")
 
 
 def _file(file: FileReport, colour: bool) -> Iterator[str]:
     yield paint(printable(file.path), "1", colour)
+    if file.probes:
+        from vexlint.report import probe_text
+
+        for probe in file.probes:
+            yield from probe_text.block(probe, colour)
     for finding in file.findings:
         yield from _finding(finding, colour)
     for waived in file.waived:

@@ -21,14 +21,14 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from vexlint.runtimes import base
 from vexlint.runtimes.arena import Header, Reader
-from vexlint.runtimes.base import Setup
+from vexlint.runtimes.base import Answer, Question, Setup
 from vexlint.values import Ran
 
 if TYPE_CHECKING:
@@ -44,16 +44,21 @@ class Failed(Exception):  # noqa: N818  what happened, not whose fault
     """The runtime is missing, refused the model, crashed or hung: the message says which, and where."""
 
 
+class NotHere(Failed):
+    """The runtime, or the device asked for, is not on this machine."""
+
+
 class Child:
     """One runtime with one model. `close` ends the process; so does the end of a `with` block."""
 
-    def __init__(self, runtime: str, setup: Setup, folder: Path, deadline: float = RUNNING) -> None:
-        """Starts the process and has it load the model; `loaded` waits for that. `folder` is for tensors' files,
-        `deadline` is in seconds a sample. Raises `Failed` where the runtime's package is not installed."""
+    def __init__(self, runtime: str, task: Setup | Question, folder: Path, deadline: float = RUNNING) -> None:
+        """Starts the process and has it load the model (`loaded` waits for that) or answer the question (`answers`).
+        `folder` is for tensors' files, `deadline` in seconds for one sample or one answer. Raises `NotHere` where the
+        runtime's package is not installed."""
         if reason := base.missing(runtime):
-            raise Failed(reason)
+            raise NotHere(reason)
         self.runtime = runtime
-        self.model = Path(setup.model).name
+        self.model = Path(task.model).name
         self.deadline = deadline
         self._reader = Reader(folder)
         self._waiting: deque[str] = deque()  # what was asked and not answered yet, in words
@@ -66,7 +71,8 @@ class Child:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env=_environment()
         )
         threading.Thread(target=self._watch, daemon=True).start()
-        self._send({"do": "load", "runtime": runtime, "setup": asdict(setup)}, f"loading {self.model}")
+        do, verb = ("load", "loading") if isinstance(task, Setup) else ("probe", "probing")
+        self._send({"do": do, "runtime": runtime, "task": asdict(task)}, f"{verb} {self.model}")
 
     def __enter__(self) -> Child:
         return self
@@ -77,6 +83,12 @@ class Child:
     def loaded(self) -> Ran:
         """Waits until the model is ready; what will really compute. Raises `Failed`."""
         return Ran(**self._receive(max(BUILDING.get(self.runtime, RUNNING), self.deadline))["ran"])
+
+    def answers(self) -> Iterator[Answer]:
+        """What the runtime answers to a question, as it comes. Raises `Failed`; what came before that stands."""
+        while answer := self._receive(self.deadline):
+            self._waiting.append(f"probing {self.model}")
+            yield answer
 
     def send(self, slot: int, header: Header, what: str) -> None:
         """Asks for one run on the tensors behind a header; `what` names the sample in messages. Its outputs lie in
@@ -117,7 +129,9 @@ class Child:
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             text = base.one_line(answer["error"])
-            raise Failed(text if answer["kind"] == "missing" else f"{self._verb(answer['kind'], what)}: {text}")
+            if answer["kind"] == "missing":
+                raise NotHere(text)
+            raise Failed(f"{self._verb(answer['kind'], what)}: {text}")
         return answer
 
     def _verb(self, kind: str, what: str) -> str:

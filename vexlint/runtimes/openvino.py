@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from vexlint.runtimes.base import Loaded, Missing, Setup
+from vexlint.runtimes.base import Answer, Loaded, Missing, Question, Refusal, Setup, failed, message, passed, stopwatch
 from vexlint.values import Ran
 
 PRECISIONS = {"fp32": "f32", "int8": "f32", "fp16": "f16"}  # the contract's -> INFERENCE_PRECISION_HINT
+
+LACKING = re.compile(r"No conversion rule found for operations: ([^\n]+)")
+NODE = re.compile(r"ONNX node '<Node\((\w+)\): ([^>]*)>'")
+# Lines around the cause: C++ files, and what was being done
+FRAME = re.compile(r"^(Exception from |Check .* failed at |FrontEnd API |Model wasn't |Summary:|-- |While validating )")
+DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "boolean": "bool"}
 
 
 def load(setup: Setup) -> Loaded:
@@ -21,9 +30,7 @@ def load(setup: Setup) -> Loaded:
     import openvino
 
     core = openvino.Core()
-    device = (setup.device or "CPU").upper()
-    if device.partition(".")[0] not in {d.partition(".")[0] for d in core.available_devices}:
-        raise Missing(f"OpenVINO has no device {device} here, only {', '.join(core.available_devices)}")
+    device = _device(core, setup.device)
     hint = PRECISIONS[setup.precision] if device != "CPU" else "f32"  # its CPU has no half of its own
     settings = {"INFERENCE_PRECISION_HINT": hint, "EXECUTION_MODE_HINT": "ACCURACY", "PERFORMANCE_HINT": "LATENCY"}
     if device == "CPU":
@@ -34,6 +41,16 @@ def load(setup: Setup) -> Loaded:
     runner = _runner(compiled)
     runner.activate()
     return Loaded(runner, Ran("openvino", openvino.__version__.partition("-")[0], where, granted))
+
+
+def _device(core: Any, wanted: str) -> str:
+    """The device as OpenVINO spells it; of HETERO:GPU,CPU every part. Raises `Missing` for one that is not here."""
+    device = (wanted or "CPU").upper()
+    here = {d.partition(".")[0] for d in core.available_devices}
+    for name in device.rpartition(":")[2].split(","):
+        if name.partition(".")[0] not in here:
+            raise Missing(f"OpenVINO has no device {name} here, only {', '.join(core.available_devices)}")
+    return device
 
 
 def _read(core: Any, setup: Setup) -> Any:
@@ -77,3 +94,67 @@ def _runner(compiled: Any) -> Any:
             del self.request
 
     return OpenVinoRunner(prefix="openvino-runner")
+
+
+def probe(question: Question) -> Iterator[Answer]:
+    """Whether it reads the file, where it would place each of its own operations, whether it compiles them."""
+    import openvino
+
+    core = openvino.Core()
+    device = _device(core, next(iter(question.devices), ""))
+    yield {"version": openvino.__version__.partition("-")[0], "device": device}
+    seconds = stopwatch()
+    try:
+        model = core.read_model(question.model)
+    except Exception as error:
+        yield failed("read", seconds(), _words(message(error)), _refusals(message(error)))
+        return
+    yield passed("read", seconds())
+    outputs = [[p.get_any_name(), _dtype(p), _sizes(p)] for p in model.outputs]
+    placed: dict[str, str] = core.query_model(model, device)
+    first = device.rpartition(":")[2].split(",")[0]
+    elsewhere: dict[str, list[list[str]]] = {}
+    for name, where in placed.items():
+        if where != first:
+            elsewhere.setdefault(where, []).append([name, "", ""])
+    yield {"placement": dict(Counter(placed.values())), "elsewhere": elsewhere}
+    seconds = stopwatch()
+    try:
+        core.compile_model(model, device, {"INFERENCE_NUM_THREADS": "1"} if device == "CPU" else {})
+        yield passed("compile", seconds())
+    except Exception as error:
+        said = _words(message(error))
+        yield failed("compile", seconds(), said, [{"text": said, "words": str(error).split()}])
+    yield {"outputs": outputs}
+
+
+def _words(error: str) -> str:
+    """What is said of the cause, without the C++ files around it."""
+    lines = [line.strip() for line in error.splitlines()]
+    told = [line for line in lines if line and not FRAME.match(line)]
+    lacking = LACKING.search(error)
+    return lacking[0] if lacking else " ".join(told) or " ".join(error.split())
+
+
+def _refusals(error: str) -> list[Refusal]:
+    """Every operator it cannot convert; where it knows all of them, the nodes that it could not convert. A node behind
+    one of the former fails because of it."""
+    if lacking := LACKING.search(error):
+        names = [name.strip().rpartition(".") for name in lacking[1].split(",")]
+        return [{"text": "no conversion rule for it", "domain": d, "op": op, "every": True} for d, _, op in names]
+    found: list[Refusal] = []
+    for match in NODE.finditer(error):
+        told = [line.strip() for line in error[match.end() :].split("ONNX node '", maxsplit=1)[0].splitlines()[1:]]
+        text = next((line for line in told if line and not FRAME.match(line)), "it cannot be converted")
+        found.append({"text": text, "op": match[1], "name": match[2], "value": match[2]})
+    return found
+
+
+def _dtype(port: Any) -> str:
+    name = port.get_element_type().get_type_name()
+    return DTYPES.get(name, re.sub(r"^i(\d+)$", r"int\1", re.sub(r"^u(\d+)$", r"uint\1", name)))
+
+
+def _sizes(port: Any) -> list[int | None] | None:
+    shape = port.get_partial_shape()
+    return None if shape.rank.is_dynamic else [d.get_length() if d.is_static else None for d in shape]

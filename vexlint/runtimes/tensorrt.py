@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterator
 from typing import Any
 
-from vexlint.runtimes.base import Loaded, Missing, Refused, Setup
+from vexlint.runtimes import nvidia
+from vexlint.runtimes.base import Answer, Loaded, Missing, Question, Refused, Setup
 from vexlint.values import Ran
 
 DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
@@ -34,6 +36,14 @@ def load(setup: Setup) -> Loaded:
     runner = TrtRunner(EngineFromNetwork(network, config))
     runner.activate()
     return Loaded(runner, Ran("tensorrt", tensorrt.__version__, gpu, "fp16 allowed" if half else "strongly typed"))
+
+
+def probe(question: Question) -> Iterator[Answer]:
+    """See `nvidia.probe`. Raises `Missing` where the driver or a GPU is."""
+    gpu = _gpu()
+    import tensorrt
+
+    yield from nvidia.probe(tensorrt, question, gpu)
 
 
 def _gpu() -> str:

@@ -1,8 +1,9 @@
 """The child process: loads one model on one runtime and runs what it is told. Started as a script by `child`.
 
 Its one argument is the folder of the tensors' files. A request is one line of JSON on stdin, an answer one line on
-stdout: {"do": "load", "runtime": ..., "setup": {...}} is answered by {"ran": {...}}, {"do": "run", "slot": ...,
-"input": header} by {"output": header}, either by {"error": text, "kind": "missing" | "refused" | "failed"}.
+stdout: {"do": "load", "runtime": ..., "task": {...}} is answered by {"ran": {...}}, {"do": "run", "slot": ...,
+"input": header} by {"output": header}, {"do": "probe", "runtime": ..., "task": {...}} by a line for each `Answer` and
+an empty object at the end; either by {"error": text, "kind": "missing" | "refused" | "failed"}.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,33 +36,57 @@ class Worker:
         self.writer = arena.Writer(folder, f"out-{os.getpid()}")
         self.loaded: Loaded | None = None
 
-    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to one request. Whatever a runtime raises is an answer, too."""
-        from vexlint.runtimes.base import Missing, Refused
+    def answers(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The answer to one request, or to a question the answers. Whatever a runtime raises is an answer, too."""
+        from vexlint.runtimes.base import Missing, Refused, message
 
         try:
-            return self._load(request) if request["do"] == "load" else self._run(request)
+            if request["do"] == "probe":
+                yield from self._probe(request)
+            else:
+                yield self._load(request) if request["do"] == "load" else self._run(request)
         except (Missing, ImportError) as error:
-            return {"error": str(error), "kind": "missing"}
+            yield {"error": str(error), "kind": "missing"}
         except Refused as error:
-            return {"error": str(error), "kind": "refused"}
+            yield {"error": str(error), "kind": "refused"}
         except Exception as error:
             kind = "refused" if request["do"] == "load" else "failed"
-            return {"error": str(error) or type(error).__name__, "kind": kind}
+            yield {"error": message(error), "kind": kind}
 
     def _load(self, request: Mapping[str, Any]) -> dict[str, Any]:
         from vexlint.runtimes.base import Setup
 
-        runtime = importlib.import_module(f"vexlint.runtimes.{request['runtime']}")
-        self.loaded = runtime.load(Setup(**request["setup"]))
+        self.loaded = _module(request).load(Setup(**request["task"]))
         assert self.loaded is not None
         return {"ran": asdict(self.loaded.ran)}
+
+    def _probe(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        from vexlint.runtimes.base import Question
+
+        question = Question(**request["task"])
+        limit(question.memory)
+        yield from _module(request).probe(question)
+        yield {}
 
     def _run(self, request: Mapping[str, Any]) -> dict[str, Any]:
         assert self.loaded is not None
         feed = self.reader.read(request["input"])
         found = self.loaded.runner.infer(feed, check_inputs=False)
         return {"output": self.writer.write(request["slot"], {k: _numbers(k, v) for k, v in found.items()})}
+
+
+def _module(request: Mapping[str, Any]) -> Any:
+    return importlib.import_module(f"vexlint.runtimes.{request['runtime'].replace('-', '_')}")
+
+
+def limit(memory: int) -> None:
+    """Keeps this process from taking more than that many bytes; 0 is no limit. Address space that is only reserved
+    does not count, which drivers of GPUs reserve without measure. Windows has no such limit."""
+    with contextlib.suppress(ImportError):
+        import resource
+
+        if memory:
+            resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
 
 
 def _numbers(name: str, value: Any) -> Any:
@@ -91,8 +116,9 @@ def main() -> None:
     worker = Worker(Path(sys.argv[1]))
     del sys.path[0]  # beside the package may lie anything; its own modules are found through the package now
     for line in sys.stdin:
-        out.write(json.dumps(worker.answer(json.loads(line))) + "\n")
-        out.flush()
+        for answer in worker.answers(json.loads(line)):
+            out.write(json.dumps(answer) + "\n")
+            out.flush()
     os._exit(0)  # some runtimes take seconds to tidy up what the operating system frees at once
 
 
