@@ -11,6 +11,7 @@ PlaceKind = Literal["node", "input", "output", "initializer", "import", "metadat
 Verdict = Literal["refuses", "differs", "falls-back", "needs-plugin", "unknown"]
 FixSafety = Literal["safe", "unsafe", "none"]
 Status = Literal["checked", "incomplete"]
+PROFILES = ("desktop", "board", "release")  # sets of rules; each has the rules of those before it
 
 
 class VexlintError(Exception):
@@ -123,7 +124,10 @@ class Waived:
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What was found in one file. `status` is "incomplete" where a check could not be carried out; `reason` is why."""
+    """What was found in one file. `status` is "incomplete" where a check could not be carried out; `reason` is why.
+
+    `waived` and `baselined` are set aside: by a waiver of the configuration, and because the baseline has them.
+    """
 
     path: str
     status: Status
@@ -131,6 +135,7 @@ class FileReport:
     waived: tuple[Waived, ...] = ()
     reason: str | None = None
     sha256: str | None = None
+    baselined: tuple[Finding, ...] = ()
 
     def count(self, severity: Severity) -> int:
         return sum(f.severity is severity for f in self.findings)
