@@ -103,7 +103,7 @@ def test_json_is_the_schema_of_the_design(tmp_path: Path) -> None:
     assert list(document) == ["vexlint", "schema", "files", "targets", "summary"]
     assert document["schema"] == 1
     (file,) = document["files"]
-    assert list(file) == ["path", "sha256", "status", "reason", "findings", "waived"]
+    assert list(file) == ["path", "sha256", "status", "reason", "findings", "waived", "baselined"]
     (finding,) = file["findings"]
     assert set(finding) == {
         "code", "name", "severity", "target", "verdict", "message", "count", "place", "more", "data", "fix", "help",

@@ -13,11 +13,13 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from vexlint import __version__
+from vexlint.commands import baseline
 from vexlint.commands.check import check
 from vexlint.commands.common import NOT_JUDGED
 from vexlint.commands.fix import fix
 from vexlint.commands.pages import contract, explain, rules
 from vexlint.commands.probe import probe
+from vexlint.commands.show import show
 from vexlint.commands.verify import verify
 from vexlint.values import VexlintError
 
@@ -31,8 +33,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (check, fix, verify, probe, contract, explain, rules):
+for command in (check, fix, verify, probe, contract, show, explain, rules):
     app.command()(command)
+app.add_typer(baseline.app, name="baseline")
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vexlint.files import nearest
-from vexlint.values import Severity, VexlintError
+from vexlint.values import PROFILES, Severity, VexlintError
 
 TASKS = ("detect", "segment", "pose", "obb", "classify", "other")
 PRECISIONS = ("fp32", "fp16", "int8")
@@ -85,13 +85,17 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything a project configured; the default says nothing. `folder` is where its globs start."""
+    """Everything a project configured; the default says nothing. `folder` is where its globs start.
+
+    `select` names rules, `profile` a set of them (see `values.PROFILES`): one of them at most.
+    """
 
     folder: Path = Path()
     targets: tuple[str, ...] = ()
     fail_on: Severity = Severity.ERROR
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    profile: str = ""
     models: tuple[Contract, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     plugins: tuple[Plugin, ...] = ()
@@ -148,14 +152,17 @@ def load(path: Path) -> Config:
 def parse(data: dict[str, Any], path: Path) -> Config:
     """A configuration from its TOML tables; `path` is the file they come from, for messages and globs."""
     read = _Reader(path)
-    known = ["targets", "fail_on", "select", "ignore", "model", "waive", "plugin", "composites"]
+    known = ["targets", "fail_on", "select", "ignore", "profile", "model", "waive", "plugin", "composites"]
     read.keys(data, known, "")
+    if "select" in data and "profile" in data:
+        raise read.fail("", "select and profile both say which rules run: leave one of them out")
     return Config(
         folder=path.parent,
         targets=read.strings(data, "targets"),
         fail_on=Severity(read.one_of(data, "fail_on", [s.value for s in Severity]) or "error"),
         select=read.strings(data, "select"),
         ignore=read.strings(data, "ignore"),
+        profile=read.one_of(data, "profile", list(PROFILES)) or "",
         models=tuple(_contract(read, e, f"model {i}: ") for i, e in read.tables(data, "model")),
         waivers=tuple(_waiver(read, e, f"waive {i}: ") for i, e in read.tables(data, "waive")),
         plugins=tuple(_plugin(read, e, f"plugin {i}: ") for i, e in read.tables(data, "plugin")),

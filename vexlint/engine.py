@@ -18,6 +18,7 @@ from vexlint.targets import Target
 from vexlint.values import FileReport, Finding, Hit, Place, Probe, Severity, Status, Verdict, VexlintError, Waived
 
 UNREADABLE, TIMED_OUT, LAPSED = "VEX001", "VEX002", "VEX003"
+STANDING = (UNREADABLE, TIMED_OUT, LAPSED)  # what neither a waiver nor a baseline sets aside
 
 # What a target's verdict is worth: (the user named it, it is a default target); None says nothing
 VERDICTS: dict[Verdict, tuple[Severity | None, Severity | None]] = {
@@ -204,7 +205,7 @@ def _flaw(waiver: Waiver, today: datetime.date) -> str:
 def _split(waiver: Waiver, finding: Finding) -> tuple[Finding | None, Finding | None]:
     """The finding at the places that the waiver leaves, and at those that it sets aside."""
     named = waiver.rule in (finding.code, finding.code.lower(), finding.name)  # as `rulebook.find` takes it
-    if not named or finding.code in (UNREADABLE, TIMED_OUT, LAPSED):
+    if not named or finding.code in STANDING:
         return finding, None
     places = (finding.place, *finding.more)
     aside = [p for p in places if waiver.output in (None, p.value) and waiver.op in (None, p.op)]

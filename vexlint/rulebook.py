@@ -11,14 +11,13 @@ from pkgutil import resolve_name
 from typing import Any, Literal
 
 from vexlint.files import nearest, rules_folder
-from vexlint.values import FixSafety, Severity, VexlintError
+from vexlint.values import PROFILES, FixSafety, Severity, VexlintError
 
 Fix = Callable[..., Any]  # (Model over a draft, findings, Context) -> list[Change]
 Check = Callable[..., Any]  # (Model, Context) -> Iterator[Hit]; none where `source` is not "model"
 
 KEYS = {"code", "name", "severity", "since", "from", "check", "fix", "fix_safety"}
 KEYS |= {"profile", "thorough", "precision"}
-PROFILES = ("desktop", "board", "release")  # each has the rules of those before it
 BLOCK = re.compile(
     r"^## (?P<title>[^\n]+)$|^```(?P<language>\w+) (?P<kind>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE
 )
@@ -163,10 +162,10 @@ def select(
     Rules of the reader (VEX0xx) always run: a file that cannot be read is never a pass.
     """
     held = PROFILES[: PROFILES.index(profile) + 1]
-    taken = {code for name in chosen for code in _codes(rules, name)}
+    taken = {code for name in chosen for code in named(rules, name)}
     taken = taken if chosen else {code for code, rule in rules.items() if rule.profile in held}
     waiting = set() if chosen else {code for code, rule in rules.items() if rule.precision} - taken
-    dropped = {code for name in ignored for code in _codes(rules, name)}
+    dropped = {code for name in ignored for code in named(rules, name)}
     return {
         code: replace(
             rule, precision=rule.precision if code in waiting else (), deep=bool(chosen) or rule.thorough in held
@@ -176,7 +175,8 @@ def select(
     }
 
 
-def _codes(rules: dict[str, Rule], name: str) -> list[str]:
+def named(rules: dict[str, Rule], name: str) -> list[str]:
+    """The codes that one name stands for, see `select`. Raises VexlintError with the nearest name where none."""
     if name == "ALL":
         return list(rules)
     found = [c for c, r in rules.items() if r.name == name or (name.startswith("VEX") and c.startswith(name))]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from vexlint import composites, config, rulebook, targets
 from vexlint.engine import Settings
-from vexlint.files import nearest
-from vexlint.values import Severity, VexlintError
+from vexlint.files import one_of
+from vexlint.values import PROFILES, Severity, VexlintError
 
 
 def settle(
@@ -18,17 +18,20 @@ def settle(
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     fail_on: str = "",
+    profile: str = "",
 ) -> Settings:
-    """The settings of a run. An option given replaces the configuration's; `ignore` adds to it.
+    """The settings of a run. An option given replaces the configuration's; `ignore` adds to it; `select` and `profile`
+    each replace both, for both say which rules run.
 
     Raises VexlintError for a name (of a rule, target, severity) that names nothing, in options, configuration and
     waivers, plugins and composites alike.
     """
     found = path or config.find(Path.cwd())
     project = config.load(found) if found else config.Config()
-    if fail_on and fail_on not in [s.value for s in Severity]:
-        names = [s.value for s in Severity]
-        raise VexlintError(f"--fail-on {fail_on!r} is none of {', '.join(names)}{nearest(fail_on, names)}")
+    one_of("--fail-on", fail_on, [s.value for s in Severity])
+    one_of("--profile", profile, list(PROFILES))
+    if select and profile:
+        raise VexlintError("--select and --profile both say which rules run: leave one of them out")
     book = rulebook.load()
     for waiver in project.waivers:
         rulebook.find(book, waiver.rule)
@@ -37,8 +40,10 @@ def settle(
     if project.composites:
         composites.find("", "", project.composites)
     judged, notes = targets.resolve(list(target or project.targets))
+    chosen = tuple(select) if select or profile else project.select
+    held = profile or ("" if select else project.profile) or PROFILES[0]
     return Settings(
-        rules=rulebook.select(book, tuple(select) or project.select, (*project.ignore, *ignore)),
+        rules=rulebook.select(book, chosen, (*project.ignore, *ignore), held),
         config=replace(project, fail_on=Severity(fail_on) if fail_on else project.fail_on),
         targets=judged,
         notes=tuple(notes),

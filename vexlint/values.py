@@ -11,6 +11,7 @@ PlaceKind = Literal["node", "input", "output", "initializer", "import", "metadat
 Verdict = Literal["refuses", "differs", "falls-back", "needs-plugin", "unknown"]
 FixSafety = Literal["safe", "unsafe", "none"]
 Status = Literal["checked", "incomplete"]
+PROFILES = ("desktop", "board", "release")  # sets of rules; each has the rules of those before it
 
 
 class VexlintError(Exception):
@@ -174,7 +175,10 @@ class Probe:
 @dataclass(frozen=True, slots=True)
 class FileReport:
     """What was found in one file. `status` is "incomplete" where a check could not be carried out; `reason` is why.
-    `probes` is what installed runtimes said, where they were asked."""
+
+    `waived` and `baselined` are set aside: by a waiver of the configuration, and because the baseline has them.
+    `probes` is what installed runtimes said, where they were asked.
+    """
 
     path: str
     status: Status
@@ -183,6 +187,7 @@ class FileReport:
     reason: str | None = None
     sha256: str | None = None
     probes: tuple[Probe, ...] = ()
+    baselined: tuple[Finding, ...] = ()
 
     def count(self, severity: Severity) -> int:
         return sum(f.severity is severity for f in self.findings)

@@ -9,19 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vexlint.commands.common import (
-    ConfigFile,
-    FailOn,
-    Format,
-    Ignore,
-    Select,
-    Targets,
-    check_format,
-    exit_code,
-    render,
-    settle,
-)
-from vexlint.values import FileReport, Report
+from vexlint.commands import output
+from vexlint.commands.common import ConfigFile, FailOn, Ignore, Profile, Select, Targets, exit_code, settle
+from vexlint.commands.output import Formats
+from vexlint.values import FileReport, Report, VexlintError
 
 if TYPE_CHECKING:
     from vexlint.engine import Prober, Settings
@@ -30,23 +21,66 @@ MANY = 20  # from this many files on a terminal shows a progress bar
 
 
 def check(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Files, folders or globs.", show_default=False)],
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH", help="Files, folders or globs; none with --changed-since: all.", show_default=False
+        ),
+    ] = None,
     target: Targets = [],  # noqa: B006  typer copies it
     select: Select = [],  # noqa: B006
     ignore: Ignore = [],  # noqa: B006
+    profile: Profile = "",
     fail_on: FailOn = "",
-    output_format: Format = "text",
+    output_format: Formats = ["text"],  # noqa: B006
+    statistics: Annotated[bool, typer.Option("--statistics", help="Counts by rule instead of findings.")] = False,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Set aside what this file knows; fail on what is new.", show_default=False)
+    ] = None,
+    changed_since: Annotated[
+        str | None,
+        typer.Option(help="Only models that changed since a commit, or in a range A..B.", show_default=False),
+    ] = None,
     config: ConfigFile = None,
     probe: Annotated[bool, typer.Option("--probe", help="Ask the installed runtimes of the targets, too.")] = False,
 ) -> None:
     """Say what is wrong with models, without running them."""
-    check_format(output_format)
-    run = settle(config, target, select, ignore, fail_on)
+    from vexlint import baseline as baselines
+    from vexlint import repository
+    from vexlint.report.gate import Gate
+
+    outputs = output.parse(output_format, statistics)
+    run = settle(config, target, select, ignore, fail_on, profile)
+    known = baselines.load(baseline) if baseline else None
+    files = choose(paths or [], changed_since, config)
+    output.spare(outputs, files)
     prober = _prober(run, target) if probe else None
-    report = Report(tuple(_check_all(paths, run, prober)), tuple(map(str, run.targets)))
-    sys.stdout.write(render(report, output_format))
+    report = check_all(files, run, prober)
+    if known:
+        report, stale = baselines.compare(report, known, run.rules)
+        sys.stderr.writelines(f"vexlint: {sentence}\n" for sentence in stale)
     _say_without_contract(report, run)
+    gate = Gate(repository.root(Path.cwd()), run.rules, run.config.fail_on, known is not None)
+    output.write(outputs, report, gate, statistics)
     raise typer.Exit(exit_code(report, run.config.fail_on))
+
+
+def choose(paths: list[str], changed_since: str | None, config: Path | None) -> list[Path]:
+    """The files that a command line names. Raises VexlintError where it names none."""
+    from vexlint.paths import expand
+
+    if changed_since is None:
+        if not paths:
+            raise VexlintError("Missing argument 'PATH...'; see vexlint check --help")
+        return expand(paths)
+    from vexlint import repository
+    from vexlint.config import find
+
+    among = expand(paths) if paths else None
+    files = repository.changed(changed_since, Path.cwd(), among, config or find(Path.cwd()))
+    if not files:
+        sys.stderr.write(f"vexlint: no model changed since {changed_since}\n")
+    return files
 
 
 def _say_without_contract(report: Report, run: Settings) -> None:
@@ -63,14 +97,14 @@ def _prober(run: Settings, target: list[str]) -> Prober:
     return ask.prober(ask.Options(names=tuple(target) or run.config.targets), run.targets)
 
 
-def _check_all(names: list[str], run: Settings, prober: Prober | None) -> list[FileReport]:
-    from vexlint import paths
-
-    files = paths.expand(names)
+def check_all(files: list[Path], run: Settings, prober: Prober | None = None) -> Report:
+    """One entry a file, in order; a progress bar on a terminal where there are many."""
     if len(files) < MANY or not sys.stderr.isatty():
-        return [_check_one(file, run, prober) for file in files]
-    with typer.progressbar(files, label="checking", file=sys.stderr) as bar:
-        return [_check_one(file, run, prober) for file in bar]
+        reports = [_check_one(file, run, prober) for file in files]
+    else:
+        with typer.progressbar(files, label="checking", file=sys.stderr) as bar:
+            reports = [_check_one(file, run, prober) for file in bar]
+    return Report(tuple(reports), tuple(map(str, run.targets)))
 
 
 def _check_one(file: Path, run: Settings, prober: Prober | None) -> FileReport:

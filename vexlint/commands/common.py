@@ -29,27 +29,35 @@ FailOn = Annotated[
     str, typer.Option("--fail-on", help="error, warning or info: exit 1 from this severity on.", show_default="error")
 ]
 Format = Annotated[str, typer.Option("--format", help="text or json.")]
+Profile = Annotated[
+    str,
+    typer.Option(
+        "--profile", help="desktop, board or release: a set of rules, each with those before.", show_default="desktop"
+    ),
+]
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="Configuration file.", show_default="vexlint.toml here or above")
 ]
 
 
-def settle(config: Path | None, target: list[str], select: list[str], ignore: list[str], fail_on: str) -> Settings:
+def settle(
+    config: Path | None, target: list[str], select: list[str], ignore: list[str], fail_on: str, profile: str = ""
+) -> Settings:
     """The settings of a run; what the user should know of them goes to stderr."""
     from vexlint import settings
 
-    run = settings.settle(config, target, select, ignore, fail_on)
+    run = settings.settle(config, target, select, ignore, fail_on, profile)
     for note in run.notes:
         sys.stderr.write(f"vexlint: {note}\n")
     return run
 
 
-def check_format(name: str) -> None:
+def check_format(name: str, known: list[str] = FORMATS) -> None:
     """Raises VexlintError for a format that there is not; called before any work is done."""
     from vexlint.files import nearest
 
-    if name not in FORMATS:
-        raise VexlintError(f"unknown format {name!r}{nearest(name, FORMATS)}; known: {', '.join(FORMATS)}")
+    if name not in known:
+        raise VexlintError(f"unknown format {name!r}{nearest(name, known)}; known: {', '.join(known)}")
 
 
 def render(report: Report, output_format: str) -> str:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from vexlint.files import one_of
+
 
 def explain(rule: Annotated[str, typer.Argument(help="A code (VEX301) or a name (resize-align-corners).")]) -> None:
     """Print the page of one rule: what it sees, why it hurts, examples."""
@@ -16,11 +18,33 @@ def explain(rule: Annotated[str, typer.Argument(help="A code (VEX301) or a name 
     sys.stdout.write(rulebook.find(rulebook.load(), rule).page)
 
 
-def rules() -> None:
-    """List every rule: code, severity, the safety of its fix, name, what it sees."""
+def rules(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RULE", help="Only these: codes, starts of codes (VEX3), names.", show_default=False),
+    ] = None,
+    severity: Annotated[
+        str, typer.Option(help="Only those of this severity: error, warning or info.", show_default=False)
+    ] = "",
+    fixable: Annotated[bool, typer.Option("--fixable", help="Only those that `vexlint fix` mends.")] = False,
+    profile: Annotated[
+        str, typer.Option(help="Only those that this profile has: desktop, board or release.", show_default=False)
+    ] = "",
+) -> None:
+    """List the rules: code, severity, the safety of the fix, name, what each sees."""
     from vexlint import rulebook
+    from vexlint.values import PROFILES, Severity
 
-    for rule in rulebook.load().values():
+    one_of("--severity", severity, [s.value for s in Severity])
+    one_of("--profile", profile, list(PROFILES))
+    book = rulebook.load()
+    codes = {code for name in names or ["ALL"] for code in rulebook.named(book, name)}
+    held = PROFILES[: PROFILES.index(profile) + 1] if profile else PROFILES
+    for rule in book.values():
+        if rule.code not in codes or rule.profile not in held or severity not in ("", rule.severity):
+            continue
+        if fixable and rule.fix_safety == "none":
+            continue
         fix = "" if rule.fix_safety == "none" else f"{rule.fix_safety} fix"
         sys.stdout.write(f"{rule.code}  {rule.severity.value:<7}  {fix:<10}  {rule.name:<26}  {rule.summary}\n")
 

@@ -40,17 +40,18 @@ def file_entry(file: FileReport) -> dict[str, Any]:
         "reason": file.reason,
         "findings": [_finding(f) for f in file.findings],
         "waived": [{"finding": _finding(w.finding), "reason": w.reason, "until": w.until or None} for w in file.waived],
+        "baselined": [_finding(f) for f in file.baselined],
     } | ({"probes": [asdict(p) for p in file.probes]} if file.probes else {})
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    return {**asdict(finding), "severity": finding.severity.value, "data": _finite(dict(finding.data))}
+    return {**asdict(finding), "severity": finding.severity.value, "data": finite(dict(finding.data))}
 
 
-def _finite(data: Any) -> Any:
+def finite(data: Any) -> Any:
     """The same, with null where a number is NaN or infinite: JSON has no word for those."""
     if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
+        return {key: finite(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
+        return [finite(value) for value in data]
     return None if isinstance(data, float) and not math.isfinite(data) else data

@@ -20,6 +20,27 @@ def render(report: Report, colour: bool = False) -> str:
     return "\n\n".join([*blocks, _summary(report, colour)]) + "\n"
 
 
+def statistics(report: Report, colour: bool = False) -> str:
+    """One line a rule that found something, the worst and most frequent first; then the summary."""
+    found: dict[str, list[Finding]] = {}
+    files: dict[str, set[str]] = {}
+    for file in report.files:
+        for finding in file.findings:
+            found.setdefault(finding.code, []).append(finding)
+            files.setdefault(finding.code, set()).add(file.path)
+    lines = []
+    for code, group in sorted(found.items(), key=lambda item: (-_worst(item[1]).rank, -len(item[1]), item[0])):
+        worst, fix = _worst(group), group[0].fix
+        head = paint(f"{worst.value:<7}", COLOURS[worst], colour)
+        where = f"{len(group):>5,} in {many(len(files[code]), 'file')}"
+        lines.append(f"{where:<20}  {head}  {code}  {group[0].name}" + ("" if fix == "none" else f"  ({fix} fix)"))
+    return "\n".join([*lines, *([""] if lines else []), _summary(report, colour)]) + "\n"
+
+
+def _worst(findings: list[Finding]) -> Severity:
+    return max((f.severity for f in findings), key=lambda s: s.rank)
+
+
 def _speaks(file: FileReport) -> bool:
     return bool(file.findings or file.waived or file.probes or file.status == "incomplete")
 
@@ -65,6 +86,8 @@ def _summary(report: Report, colour: bool) -> str:
         text += f"; {report.incomplete} could not be judged"
     waived = sum(len(f.waived) for f in report.files)
     text += f"; {waived} waived" if waived else ""
+    known = sum(len(f.baselined) for f in report.files)
+    text += f"; {known} in the baseline" if known else ""
     return "\n".join([text, *wrap(f"judged for {', '.join(report.targets)}", 0)])
 
 
