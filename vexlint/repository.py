@@ -25,6 +25,8 @@ def changed(since: str, folder: Path, among: Iterable[Path] | None, configuratio
     range A..B. External data belongs to the models that read it; a change of the configuration concerns every model.
     Raises VexlintError where git has no answer.
     """
+    if not since or since.startswith("-"):
+        raise VexlintError(f"--changed-since {since!r} is no commit: name a branch, a tag, a commit or a range A..B")
     top = Path(os.fsdecode(_git(folder, "rev-parse", "--show-toplevel").rstrip(b"\n")))
     files = _names(top, _differing(since, top))
     if among is None:
@@ -38,8 +40,6 @@ def changed(since: str, folder: Path, among: Iterable[Path] | None, configuratio
 
 def _differing(since: str, top: Path) -> bytes:
     """The names of the files that differ, each ending in a NUL."""
-    if not since or since.startswith("-"):
-        raise VexlintError(f"--changed-since {since!r} is no commit: name a branch, a tag, a commit or a range A..B")
     names = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff"]
     if ".." in since:
         return _git(top, *names, since, "--")
