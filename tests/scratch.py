@@ -1,4 +1,4 @@
-"""Scratch repositories for tests that run git, pre-commit and the steps of a job."""
+"""Scratch folders and repositories for tests that run vexlint, git, pre-commit and the steps of a job."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from tests.support import ROOT
+import onnx
 
+from tests.support import DETECTOR, ROOT
+from vexlint.values import Finding, Place, Severity
+
+MISH = DETECTOR / "custom_mish.onnx"
+CLEAN = DETECTOR / "clean.onnx"
 BIN = Path(sys.executable).parent
 PACKAGED = ("pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml", "action.yml", "vexlint", "rules")
 
@@ -73,3 +78,34 @@ def package(folder: Path) -> str:
         else:
             shutil.copy(ROOT / name, folder / name)
     return commit(folder)
+
+
+def vexlint(*words: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """This checkout's program in a folder."""
+    return run(sys.executable, "-m", "vexlint", *words, folder=folder, **{"PYTHONPATH": str(ROOT), **more})
+
+
+def exported_again(path: Path) -> None:
+    """The same network under other names, a node in front of it: what another exporter's version makes."""
+    model = onnx.load(path)
+    kept = {v.name for v in (*model.graph.input, *model.graph.output)}
+    for node in model.graph.node:
+        node.name = f"node_{node.name}"
+        for names in (node.input, node.output):
+            names[:] = [n if n in kept or not n else f"val_{n}" for n in names]
+    for named in (*model.graph.initializer, *model.graph.value_info):
+        named.name = f"val_{named.name}"
+    front = onnx.helper.make_node("Identity", ["images"], ["val_front"], "front")
+    for node in model.graph.node:
+        node.input[:] = ["val_front" if n == "images" else n for n in node.input]
+    model.graph.node.insert(0, front)
+    onnx.save(model, path)
+
+
+def some(
+    code: str = "VEX301", place: str = "a", count: int = 1, severity: str = "warning", op: str = "Resize"
+) -> Finding:
+    """A finding at a node that makes a tensor of its own name."""
+    where = Place("node", "graph", 1, "", op, place, place)
+    mark = f"{code}||::{op}|{place}|0"
+    return Finding(code, "x", Severity(severity), None, None, "m", count, where, (), {}, "none", "", mark)

@@ -14,6 +14,7 @@ from vexlint.values import FileReport, Finding, Report, Severity
 if TYPE_CHECKING:
     from vexlint.rulebook import Rule
 
+KNOWN = "in the baseline"
 PLACES = 3  # other places of one cause that are told; the rest is counted
 
 
@@ -59,7 +60,7 @@ def _findings(file: FileReport, aside: bool) -> Iterator[tuple[Finding, str]]:
     yield from ((f, "") for f in file.findings)
     if aside:
         yield from ((w.finding, waived(w.reason, w.until)) for w in file.waived)
-        yield from ((f, "in the baseline") for f in file.baselined)
+        yield from ((f, KNOWN) for f in file.baselined)
 
 
 def waived(reason: str, until: str) -> str:
