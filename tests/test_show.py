@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import onnx
+import onnx.parser
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests import scratch
+from tests.malformed import corpus
 from tests.scratch import CLEAN, vexlint
 from tests.support import DETECTOR, ROOT, save
+from vexlint import show
 
 
 def test_git_diff_of_a_model_reads(tmp_path: Path) -> None:
@@ -66,6 +73,9 @@ Twice <k> (a) => (b) { b = LeakyRelu<alpha: float = @k>(a) }
 """
 
 
+SMALL = onnx.parser.parse_model(EVERYTHING).SerializeToString()
+
+
 def test_subgraphs_functions_and_tensors_are_shown(tmp_path: Path) -> None:
     path = save(EVERYTHING, tmp_path)
     digest = f"sha256:{hashlib.sha256(repr([('int64_data', list(range(1, 10)))]).encode()).hexdigest()[:16]}"
@@ -105,6 +115,27 @@ def test_show_says_what_is_no_model_and_fails_on_what_is_not_there(tmp_path: Pat
     assert done.stdout.startswith("unreadable: not an ONNX model: it looks like a Git LFS pointer")
     done = vexlint("show", "none.onnx", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "vexlint: none.onnx: no such file\n")
+
+
+def test_no_malformed_file_stops_a_diff(tmp_path: Path) -> None:
+    for name, data in corpus().items():
+        path = tmp_path / f"{name}.onnx"
+        path.write_bytes(data)
+        assert [line[:12] for line in show.lines(path)] == ["unreadable: "], name
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_damaged_file_is_shown_or_said_to_be_unreadable(seed: int) -> None:
+    chance = random.Random(seed)
+    data = bytearray(SMALL)
+    for _ in range(chance.randint(1, 4)):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "m.onnx")
+        path.write_bytes(data)
+        lines = list(show.lines(path))
+    assert lines
+    assert all(line.isprintable() for line in lines)
 
 
 def test_show_imports_nothing_heavy() -> None:

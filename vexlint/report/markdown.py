@@ -83,7 +83,7 @@ def escaped(text: str) -> str:
     """Text that stays text, also in a cell of a table: nothing in it is markup, a link or a mention."""
     line = " ".join(_short(text).split())
     line = re.sub(r"([\\`*_{}\[\]<>()#+!|~$&-])", r"\\\1", line)
-    return line.replace("@", "@\u200b").replace("://", ":\u200b//")
+    return re.sub(r"(?<!\w)@(?=\w)", "@\u200b", line).replace("://", ":\u200b//")
 
 
 def code(text: str) -> str:
