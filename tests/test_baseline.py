@@ -8,6 +8,8 @@ from pathlib import Path
 
 import onnx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.scratch import CLEAN, exported_again, some, vexlint
 from tests.support import RULES
@@ -56,6 +58,23 @@ def test_what_a_baseline_knows(
     new: list[Finding], old: list[Finding], result: tuple[list[str], list[str], int]
 ) -> None:
     assert known(new, old) == result
+
+
+findings = st.lists(
+    st.builds(some, st.sampled_from(["VEX301", "VEX302"]), st.sampled_from("abc"), st.integers(1, 4)),
+    unique_by=lambda f: f.fingerprint,
+)
+
+
+@given(findings, findings)
+def test_nothing_is_new_unless_it_became_more(new: list[Finding], old: list[Finding]) -> None:
+    assert known(old, old) == ([], [f.place.name for f in old], 0)
+    found, _, _ = known(new, old)
+    for code in ("VEX301", "VEX302"):
+        before, now = (sum(f.count for f in side if f.code == code) for side in (old, new))
+        if now > before:
+            assert found, "more places than the baseline counts"
+    assert known([], old)[2] == len(old)
 
 
 def test_a_baseline_holds_over_a_re_export_and_fails_on_what_is_new(project: Path) -> None:

@@ -234,6 +234,12 @@ def test_code_quality_is_valid_whatever_a_file_holds(bad: Finding) -> None:
     jsonschema.validate(json.loads(gitlab.render(one(bad), GATE)), GITLAB)
 
 
+def test_a_file_name_that_is_no_utf8_is_told_with_escapes() -> None:
+    for render in (gitlab.render, sarif.render):
+        document = render(one(finding(), path="models/\udcff.onnx"), GATE)
+        json.dumps(json.loads(document), ensure_ascii=False).encode("utf-8")
+
+
 # JUnit
 
 

@@ -80,6 +80,11 @@ def from_root(path: str, root: Path) -> str:
     return full.relative_to(root).as_posix() if full.is_relative_to(root) else full.as_posix()
 
 
+def utf8(path: str) -> str:
+    """A path as text of a JSON document; file systems have names that are none, and those get escapes."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
 def title(finding: Finding) -> str:
     """ "VEX301 resize-align-corners"."""
     return f"{finding.code} {finding.name}"
@@ -103,7 +108,7 @@ def command(told: Told) -> str:
     if told.finding.fix == "none":
         return ""
     unsafe = " --unsafe-fixes" if told.finding.fix == "unsafe" else ""
-    return f"vexlint fix --select {told.finding.code}{unsafe} {_quoted(told.path)} --in-place"
+    return f"vexlint fix --select {told.finding.code}{unsafe} {_quoted(utf8(told.path))} --in-place"
 
 
 def _quoted(path: str) -> str:
