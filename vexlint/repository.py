@@ -25,21 +25,21 @@ def changed(since: str, folder: Path, among: Iterable[Path] | None, configuratio
     range A..B. External data belongs to the models that read it; a change of the configuration concerns every model.
     Raises VexlintError where git has no answer.
     """
+    if not since or since.startswith("-"):
+        raise VexlintError(f"--changed-since {since!r} is no commit: name a branch, a tag, a commit or a range A..B")
     top = Path(os.fsdecode(_git(folder, "rev-parse", "--show-toplevel").rstrip(b"\n")))
     files = _names(top, _differing(since, top))
     if among is None:
         listed = _git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-        among = [p for p in sorted(_names(top, listed)) if p.suffix in SUFFIXES and p.exists()]
+        among = [_shown(p, folder) for p in sorted(_names(top, listed)) if p.suffix in SUFFIXES and p.exists()]
     if configuration is not None and Path(os.path.realpath(configuration)) in files:
-        return [_shown(p, folder) for p in among]
+        return list(among)
     data = {p for p in files if p.suffix not in SUFFIXES}
-    return [_shown(p, folder) for p in among if Path(os.path.realpath(p)) in files or _reads(p, data)]
+    return [p for p in among if Path(os.path.realpath(p)) in files or _reads(p, data)]
 
 
 def _differing(since: str, top: Path) -> bytes:
     """The names of the files that differ, each ending in a NUL."""
-    if not since or since.startswith("-"):
-        raise VexlintError(f"--changed-since {since!r} is no commit: name a branch, a tag, a commit or a range A..B")
     names = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff"]
     if ".." in since:
         return _git(top, *names, since, "--")
@@ -52,9 +52,8 @@ def _names(top: Path, listed: bytes) -> set[Path]:
 
 
 def _shown(path: Path, folder: Path) -> Path:
-    """As a person in that folder would write it."""
-    full = Path(os.path.realpath(path))
-    return full.relative_to(folder) if path.is_absolute() and full.is_relative_to(folder) else path
+    """As a person in that folder would write it; absolute where it lies above."""
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
 def _reads(path: Path, data: set[Path]) -> bool:

@@ -44,5 +44,5 @@ def update(
         replace(file, baseline.render(new))
     except OSError as error:
         raise VexlintError(f"{file}: cannot be written: {error.strerror}") from None
-    before, after = (sum(map(len, b.files.values())) for b in (old, new))
-    sys.stdout.write(f"{file}: {many(after, 'finding')} in {many(len(new.files), 'file')} ({before:,} before)\n")
+    count = sum(map(len, new.files.values()))
+    sys.stdout.write(f"{file}: {many(count, 'finding')} in {many(len(new.files), 'file')}\n")

@@ -15,6 +15,7 @@ from vexlint.commands.output import Formats
 from vexlint.values import FileReport, Report, VexlintError
 
 if TYPE_CHECKING:
+    from vexlint.baseline import Baseline
     from vexlint.engine import Prober, Settings
 
 MANY = 20  # from this many files on a terminal shows a progress bar
@@ -45,23 +46,17 @@ def check(
     probe: Annotated[bool, typer.Option("--probe", help="Ask the installed runtimes of the targets, too.")] = False,
 ) -> None:
     """Say what is wrong with models, without running them."""
-    from vexlint import baseline as baselines
-    from vexlint import repository
-    from vexlint.report.gate import Gate
-
     outputs = output.parse(output_format, statistics)
     run = settle(config, target, select, ignore, fail_on, profile)
-    known = baselines.load(baseline) if baseline else None
+    known = _load(baseline)
     files = choose(paths or [], changed_since, config)
     output.spare(outputs, files)
     prober = _prober(run, target) if probe else None
     report = check_all(files, run, prober)
     if known:
-        report, stale = baselines.compare(report, known, run.rules)
-        sys.stderr.writelines(f"vexlint: {sentence}\n" for sentence in stale)
+        report = _without(report, known, run)
     _say_without_contract(report, run)
-    gate = Gate(repository.root(Path.cwd()), run.rules, run.config.fail_on, known is not None)
-    output.write(outputs, report, gate, statistics)
+    output.write(outputs, report, run, statistics, known is not None)
     raise typer.Exit(exit_code(report, run.config.fail_on))
 
 
@@ -81,6 +76,23 @@ def choose(paths: list[str], changed_since: str | None, config: Path | None) -> 
     if not files:
         sys.stderr.write(f"vexlint: no model changed since {changed_since}\n")
     return files
+
+
+def _load(path: Path | None) -> Baseline | None:
+    if path is None:
+        return None
+    from vexlint import baseline
+
+    return baseline.load(path)
+
+
+def _without(report: Report, known: Baseline, run: Settings) -> Report:
+    """What the baseline does not know; what it has and nobody found goes to stderr."""
+    from vexlint import baseline
+
+    report, stale = baseline.compare(report, known, run.rules)
+    sys.stderr.writelines(f"vexlint: {sentence}\n" for sentence in stale)
+    return report
 
 
 def _say_without_contract(report: Report, run: Settings) -> None:

@@ -16,6 +16,7 @@ from vexlint.commands.common import (
     FailOn,
     Format,
     Ignore,
+    Profile,
     Select,
     Targets,
     check_format,
@@ -44,6 +45,7 @@ def fix(
     target: Targets = [],  # noqa: B006
     select: Select = [],  # noqa: B006
     ignore: Ignore = [],  # noqa: B006
+    profile: Profile = "",
     fail_on: FailOn = "",
     output_format: Format = "text",
     config: ConfigFile = None,
@@ -60,7 +62,7 @@ def fix(
         raise VexlintError("--expect asks for a proof and --no-verify for none: say one of them")
     if diff and output_format != "text":
         raise VexlintError("--diff shows text: leave --format out")
-    run = settle(config, target, select, ignore, fail_on)
+    run = settle(config, target, select, ignore, fail_on, profile)
     options = repairs.Options(unsafe_fixes, verify, parse_shapes(shape), expect)
     repair = repairs.plan(path, run, options)
     if diff:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +14,7 @@ from vexlint.commands.common import check_format, colour
 from vexlint.values import Report, VexlintError
 
 if TYPE_CHECKING:
-    from vexlint.report.gate import Gate
+    from vexlint.engine import Settings
 
 FORMATS = ["text", "json", "sarif", "github", "gitlab", "junit", "markdown"]
 Formats = Annotated[
@@ -71,11 +69,14 @@ def spare(outputs: list[Output], models: list[Path]) -> None:
             raise VexlintError(f"{output.file}: is a model that is checked: write the {output.format} elsewhere")
 
 
-def write(outputs: list[Output], report: Report, gate: Gate, statistics: bool) -> None:
-    """Every format, stdout first. Raises VexlintError for a file that cannot be written, when all others are."""
+def write(outputs: list[Output], report: Report, run: Settings, statistics: bool, baseline: bool) -> None:
+    """Every format, stdout first; `baseline` says whether there was one.
+
+    Raises VexlintError for a file that cannot be written, when all others are.
+    """
     failed = []
     for output in sorted(outputs, key=lambda o: o.file is not None):
-        text = _render(output, report, gate, statistics)
+        text = _render(output, report, run, statistics, baseline)
         if output.file is None:
             sys.stdout.write(text)
             sys.stdout.flush()
@@ -88,7 +89,7 @@ def write(outputs: list[Output], report: Report, gate: Gate, statistics: bool) -
         raise VexlintError("; ".join(failed))
 
 
-def _render(output: Output, report: Report, gate: Gate, statistics: bool) -> str:
+def _render(output: Output, report: Report, run: Settings, statistics: bool, baseline: bool) -> str:
     if output.format == "text":
         from vexlint.report import text
 
@@ -98,6 +99,12 @@ def _render(output: Output, report: Report, gate: Gate, statistics: bool) -> str
         from vexlint.report import json
 
         return json.render(report)
+    from importlib import import_module
+
+    from vexlint import repository
+    from vexlint.report.gate import Gate
+
+    gate = Gate(repository.root(Path.cwd()), run.rules, run.config.fail_on, baseline)
     rendered: str = import_module(f"vexlint.report.{output.format}").render(report, gate)
     return rendered
 
@@ -107,6 +114,8 @@ def replace(path: Path, text: str) -> None:
 
     Raises OSError.
     """
+    import tempfile
+
     if path.exists() and not path.is_file():
         path.write_text(text, "utf-8", "backslashreplace", "\n")
         return

@@ -14,6 +14,7 @@ from vexlint.values import FileReport, Finding, Report, Severity
 if TYPE_CHECKING:
     from vexlint.rulebook import Rule
 
+KNOWN = "in the baseline"
 PLACES = 3  # other places of one cause that are told; the rest is counted
 
 
@@ -59,7 +60,7 @@ def _findings(file: FileReport, aside: bool) -> Iterator[tuple[Finding, str]]:
     yield from ((f, "") for f in file.findings)
     if aside:
         yield from ((w.finding, waived(w.reason, w.until)) for w in file.waived)
-        yield from ((f, "in the baseline") for f in file.baselined)
+        yield from ((f, KNOWN) for f in file.baselined)
 
 
 def waived(reason: str, until: str) -> str:
@@ -77,6 +78,11 @@ def from_root(path: str, root: Path) -> str:
     """A path as the repository knows it: relative to its root, with slashes; absolute where it lies outside."""
     full = Path(os.path.abspath(path))  # noqa: PTH100  links stay: the repository has the link
     return full.relative_to(root).as_posix() if full.is_relative_to(root) else full.as_posix()
+
+
+def utf8(path: str) -> str:
+    """A path as text of a JSON document; file systems have names that are none, and those get escapes."""
+    return path.encode("utf-8", "backslashreplace").decode()
 
 
 def title(finding: Finding) -> str:
@@ -102,7 +108,7 @@ def command(told: Told) -> str:
     if told.finding.fix == "none":
         return ""
     unsafe = " --unsafe-fixes" if told.finding.fix == "unsafe" else ""
-    return f"vexlint fix --select {told.finding.code}{unsafe} {_quoted(told.path)} --in-place"
+    return f"vexlint fix --select {told.finding.code}{unsafe} {_quoted(utf8(told.path))} --in-place"
 
 
 def _quoted(path: str) -> str:

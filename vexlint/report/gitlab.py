@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from vexlint.report.gate import Gate, from_root, sentences, told, unsaid
+from vexlint.report.gate import Gate, from_root, sentences, told, unsaid, utf8
 from vexlint.values import Report, Severity
 
 SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.INFO: "info"}
@@ -34,5 +34,5 @@ def _issue(text: str, name: str, mark: str, severity: str, path: str) -> dict[st
         "check_name": name,
         "fingerprint": hashlib.sha256(mark.encode("utf-8", "backslashreplace")).hexdigest(),
         "severity": severity,
-        "location": {"path": path, "lines": {"begin": 1}},
+        "location": {"path": utf8(path), "lines": {"begin": 1}},
     }

@@ -26,8 +26,8 @@ def render(report: Report, gate: Gate) -> str:
             _named(suite, "no findings")
         _count(suite, [suite])
     _count(root, list(root))
-    Xml.indent(root, " ")
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
+    Xml.indent(root, " ")  # and ASCII: any locale can print it
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root).decode() + "\n"
 
 
 def _named(suite: Xml.Element, name: str) -> Xml.Element:

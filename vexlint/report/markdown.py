@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from itertools import groupby
 
-from vexlint.report.gate import Gate, Told, from_root, sentences, title, told, unsaid, worst_first
+from vexlint.report.gate import KNOWN, Gate, Told, from_root, sentences, title, told, unsaid, worst_first
 from vexlint.report.text import many
 from vexlint.values import Report, Severity
 
@@ -68,7 +68,7 @@ def _aside(report: Report, gate: Gate) -> list[str]:
     known = sum(len(f.baselined) for f in report.files)
     counts = [f"{len(aside) - known} waived"] if len(aside) > known else []
     counts += [f"{known} in the baseline"] if known else []
-    lines = [f"- {t.finding.code} {code(t.path)}: {escaped(t.reason)}\n" for t in aside[:ROWS] if "waived" in t.reason]
+    lines = [f"- {t.finding.code} {code(t.path)}: {escaped(t.reason)}\n" for t in aside[:ROWS] if t.reason != KNOWN]
     return [f"\n<details><summary>{', '.join(counts)}</summary>\n\n", *lines, "\n</details>\n"]
 
 
@@ -83,7 +83,7 @@ def escaped(text: str) -> str:
     """Text that stays text, also in a cell of a table: nothing in it is markup, a link or a mention."""
     line = " ".join(_short(text).split())
     line = re.sub(r"([\\`*_{}\[\]<>()#+!|~$&-])", r"\\\1", line)
-    return line.replace("@", "@\u200b").replace("://", ":\u200b//")
+    return re.sub(r"(?<!\w)@(?=\w)", "@\u200b", line).replace("://", ":\u200b//")
 
 
 def code(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from vexlint import __version__
-from vexlint.report.gate import Gate, Told, command, from_root, sentences, told
+from vexlint.report.gate import KNOWN, Gate, Told, command, from_root, sentences, told
 from vexlint.report.json import finite
 from vexlint.report.text import printable
 from vexlint.values import Place, Report, Severity
@@ -106,7 +106,7 @@ def _result(entry: Told, codes: list[str], gate: Gate) -> dict[str, Any]:
     if finding.more:
         result["relatedLocations"] = [{"logicalLocations": [_logical(p)]} for p in finding.more[:RELATED]]
     if gate.baseline:
-        result["baselineState"] = "unchanged" if entry.reason == "in the baseline" else "new"
+        result["baselineState"] = "unchanged" if entry.reason == KNOWN else "new"
     if entry.reason:
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": entry.reason}]
     return result
