@@ -60,7 +60,8 @@ def _input_flaw(node: Node, schema: schemas.Operator) -> str | None:
     if count > schema.max_inputs:
         return f"{where} takes {_at_most(schema.max_inputs, 'input')}, here it has {count}"
     for position, formal in enumerate(schema.inputs[:count]):
-        if not names[position] and formal.option == "single":
+        needed = formal.option == "single" or (formal.option == "variadic" and position == 0)
+        if not names[position] and needed:
             return f"{where} needs its input {position} ({formal.name}), here it is left out"
     if count < schema.min_inputs:
         formal = schema.inputs[min(count, len(schema.inputs) - 1)]
