@@ -77,6 +77,17 @@ def test_a_function_takes_fewer_arguments_than_it_declares_but_no_more(tmp_path:
     assert [found for found, _ in said(text % "x, x, x", tmp_path)] == ["VEX111"]
 
 
+def test_a_function_below_hundreds_of_calls_is_judged_all_the_same(tmp_path: Path) -> None:
+    bodies = [f"c = local.f{i + 1} (a)" for i in range(400)]
+    bodies.append("d = Shape (a) e = Constant <value_float = 1.0> () c = Add (d, e)")
+    functions = [
+        f'\n<domain: "local", opset_import: ["" : 17, "local" : 1]> f{i} (a) => (c) {{ {body} }}'
+        for i, body in enumerate(bodies)
+    ]
+    text = LOCAL + "net (float[2,3] x) => (float[n] y) { y = local.f0 (x) }" + "".join(functions)
+    assert said(text, tmp_path) == [("VEX112", 'function local::f400/node[2] Add "c"')]
+
+
 def test_an_argument_that_has_become_an_attribute_or_was_one_is_one_finding(tmp_path: Path) -> None:
     attribute = HEAD + "net (float[2,3] x) => (float[n,m,k] y) { y = Unsqueeze <axes = [0]> (x) }"
     assert [found for found, _ in said(attribute, tmp_path)] == ["VEX106"]
