@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from vexlint.checks.context import Context
 from vexlint.checks.group import grouped
@@ -38,7 +38,10 @@ def _argument_hits(model: Model) -> Iterator[Hit]:
             if not usual and (text := _input_flaw(node, schema) or _output_flaw(node, schema)) is not None:
                 yield Hit(node.place, text, WITHOUT)
             if required and (absent := required - {a.name for a in node.proto.attribute}):
-                yield _absent(node, schema, min(absent))
+                if all(a.name in schema.attributes for a in node.proto.attribute):  # else it may be a misspelt one
+                    yield _absent(node, schema, min(absent))
+            elif usual and op in MORE and (text := MORE[op](node)) is not None:
+                yield Hit(node.place, text, WITHOUT)
 
 
 def _absent(node: Node, schema: schemas.Operator, name: str) -> Hit:
@@ -57,7 +60,8 @@ def _input_flaw(node: Node, schema: schemas.Operator) -> str | None:
     if count > schema.max_inputs:
         return f"{where} takes {_at_most(schema.max_inputs, 'input')}, here it has {count}"
     for position, formal in enumerate(schema.inputs[:count]):
-        if not names[position] and formal.option == "single":
+        needed = formal.option == "single" or (formal.option == "variadic" and position == 0)
+        if not names[position] and needed:
             return f"{where} needs its input {position} ({formal.name}), here it is left out"
     if count < schema.min_inputs:
         formal = schema.inputs[min(count, len(schema.inputs) - 1)]
@@ -82,6 +86,72 @@ def _output_flaw(node: Node, schema: schemas.Operator) -> str | None:
 
 def _at_most(limit: int, word: str) -> str:
     return f"at most {limit} {word}{'' if limit == 1 else 's'}" if limit else f"no {word}"
+
+
+def _split(node: Node) -> str | None:
+    if len(node.proto.output) == 1 and node.graph.opsets.get("", 0) < 18:
+        return None
+    if node.graph.opsets.get("", 0) < 18 or node.input(1) is not None:
+        return None
+    if any(a.name == "num_outputs" for a in node.proto.attribute):
+        return None
+    return "Split has neither sizes (input split) nor num_outputs: from opset 18 on it needs one"
+
+
+def _einsum(node: Node) -> str | None:
+    equation = node.attribute("equation")
+    if not isinstance(equation, str):
+        return None
+    terms, given = equation.partition("->")[0].count(",") + 1, len(node.proto.input)
+    return f"the equation {equation!r} is for {terms} inputs, here Einsum has {given}" if terms != given else None
+
+
+def _loop(node: Node) -> str | None:
+    body = node.attribute("body")
+    if body is None:
+        return None
+    given, made = max(len(node.proto.input), 2), len(node.proto.output) + 1
+    return _body("Loop", len(body.input), given) or _body("Loop", len(body.output), made, "outputs")
+
+
+def _scan(node: Node) -> str | None:
+    body = node.attribute("body")
+    if body is None or node.graph.opsets.get("", 0) < 9:
+        return None
+    return _body("Scan", len(body.input), len(node.proto.input)) or _body(
+        "Scan", len(body.output), len(node.proto.output), "outputs"
+    )
+
+
+def _if(node: Node) -> str | None:
+    for branch in (node.attribute("then_branch"), node.attribute("else_branch")):
+        if branch is not None and (text := _body("If", len(branch.output), len(node.proto.output), "outputs")):
+            return text
+    return None
+
+
+def _sequence_map(node: Node) -> str | None:
+    body = node.attribute("body")
+    if body is None:
+        return None
+    return _body("SequenceMap", len(body.input), len(node.proto.input)) or _body(
+        "SequenceMap", len(body.output), len(node.proto.output), "outputs"
+    )
+
+
+def _body(op: str, has: int, wanted: int, what: str = "inputs") -> str | None:
+    return f"the subgraph of {op} has {has} {what}, the node passes {wanted}" if has != wanted else None
+
+
+# What the schema cannot say of an operator's arguments
+MORE: dict[str, Callable[[Node], str | None]] = {
+    "Split": _split,
+    "Einsum": _einsum,
+    "If": _if,
+    "Loop": _loop,
+    "Scan": _scan,
+    "SequenceMap": _sequence_map,
+}
 
 
 def _call_hits(model: Model, nodes: list[Node]) -> Iterator[Hit]:

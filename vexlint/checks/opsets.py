@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from vexlint.checks.context import Context
 from vexlint.model import schemas
 from vexlint.model.model import Model
-from vexlint.values import Hit, Place
+from vexlint.values import Hit, Place, Severity
 
 
 def not_contract(model: Model, context: Context) -> Iterator[Hit]:
@@ -32,13 +32,16 @@ def missing_import(model: Model, context: Context) -> Iterator[Hit]:
             if node.domain not in graph.opsets:
                 users.setdefault(node.domain, []).append(node.place)
     target = next((str(t) for t in context.targets if t.runtime == "onnx"), None)
+    bare = not model.opsets and model.proto.ir_version >= 3  # no import at all: nobody can guess
     for domain, places in users.items():
         yield Hit(
             places[0],
             f"{domain or 'ai.onnx'} is used but the file imports no opset of it",
-            f"add an opset_import for it{_at_least(domain)}; onnx.checker refuses the file, ONNX Runtime guesses",
+            f"add an opset_import for it{_at_least(domain)}; onnx.checker refuses the file, "
+            + ("as every runtime does" if bare else "ONNX Runtime guesses"),
             target,
             "refuses" if target else None,
+            severity=Severity.ERROR if bare else None,
             more=tuple(places[1:]),
             count=len(places),
         )

@@ -17,6 +17,7 @@ from vexlint.model import ranks, schemas, tensors
 if TYPE_CHECKING:
     from vexlint.model.model import Graph, Model, Node
 
+DEEP = 50  # graphs within graphs, calls among them, that are followed; bodies below are walked without their callers
 MANY = 8  # ways to call one function that are followed; past them its outputs are unknown
 
 # Attributes that say the element type of an output
@@ -58,6 +59,8 @@ class _Walk:
     bodies: dict[FunctionKey, Graph] = field(default_factory=dict)
     calls: dict[FunctionKey, dict[tuple[Kind, ...], list[Kind]]] = field(default_factory=dict)
     made: dict[Any, list[Kind]] = field(default_factory=dict)
+    depth: int = 0
+    later: list[FunctionKey] = field(default_factory=list)
 
 
 def walk(model: Model) -> list[Use]:
@@ -68,6 +71,10 @@ def walk(model: Model) -> list[Use]:
             body = graph.proto
             state.bodies[schemas.plain_domain(body.domain), body.name, body.overload] = graph
     _graph(state, model.graph, _entries(model.graph))
+    while state.later:
+        key = state.later.pop()
+        if key not in state.calls:
+            _call(state, key, ())
     return state.uses
 
 
@@ -108,6 +115,7 @@ def _entries(graph: Graph) -> dict[str, Kind]:
 
 def _graph(state: _Walk, graph: Graph, known: Scope) -> list[Kind]:
     """Walks a graph whose entries are known; adds what its nodes make; gives the kinds of its outputs."""
+    state.depth += 1
     inner: dict[int, list[Graph]] = {}
     for sub in graph.inner:
         if sub.owner is not None:
@@ -129,6 +137,7 @@ def _graph(state: _Walk, graph: Graph, known: Scope) -> list[Kind]:
             if not name:
                 continue
             known[name] = kind if kind.type and kind.rank is not None else _or_declared(graph, name, kind)
+    state.depth -= 1
     return [known.get(name, UNKNOWN) for name in graph.results]
 
 
@@ -224,6 +233,9 @@ def _constant(node: Node) -> Kind:
 def _call(state: _Walk, key: FunctionKey, inputs: tuple[Kind, ...]) -> list[Kind]:
     """What a call of a function makes; each way of calling is walked once, a function in itself not at all."""
     body = state.bodies[key]
+    if state.depth >= DEEP:
+        state.later.append(key)
+        return [UNKNOWN] * len(body.proto.output)
     ways = state.calls.setdefault(key, {})
     if inputs not in ways:
         if len(ways) >= MANY:

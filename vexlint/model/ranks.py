@@ -53,7 +53,8 @@ def outputs(node: Node, inputs: Ranks, count: int) -> list[Rank]:
     special = SPECIAL.get(op)
     if special is None and op.startswith("Reduce"):
         special = _reduced
-    return [special(node, inputs) if special else None, *[None] * (count - 1)]
+    known_inputs = inputs or op in ("RandomNormal", "RandomUniform")
+    return [special(node, inputs) if special and known_inputs else None, *[None] * (count - 1)]
 
 
 def axes(node: Node) -> list[int] | None:
