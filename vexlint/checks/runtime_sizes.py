@@ -106,10 +106,10 @@ def _over_nothing(model: Model) -> Iterator[tuple[Fault, Place]]:
 
 def _along_rows(node: Node) -> bool:
     if node.op.startswith("Arg"):
-        return node.attribute("axis") == 0
+        return bool(node.attribute("axis") == 0)
     given = node.input(1)
-    axes = node.attribute("axes") or (given.constant if given else None)
-    return bool(0 in axes) if axes else given is None
+    axes: list[int] | None = node.attribute("axes") or (given.constant if given else None)
+    return 0 in axes if axes else given is None
 
 
 def _rows_of(node: Node) -> str | None:
