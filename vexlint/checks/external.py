@@ -31,7 +31,7 @@ def external_data(model: Model, context: Context) -> Iterator[Hit]:
     fault."""
     sizes: dict[str, int | None] = {}
     found: dict[tuple[str, str], list[Place]] = {}
-    for place, tensor in _tensors(model):
+    for place, tensor in held_tensors(model):
         record = tensors.external(tensor)
         if record is None or (model.stripped is not None and payload_of(tensor, model.stripped) is not None):
             continue  # in the file itself
@@ -50,7 +50,9 @@ def external_data(model: Model, context: Context) -> Iterator[Hit]:
         )
 
 
-def _tensors(model: Model) -> Iterator[tuple[Place, TensorProto]]:
+def held_tensors(model: Model) -> Iterator[tuple[Place, TensorProto]]:
+    """Every tensor of the graphs that can run, at every depth, with its place: an initializer, or the node that has it
+    in an attribute."""
     for graph in model.graphs:
         for name, tensor in graph.initializers.items():
             yield Place("initializer", graph.path, name=name, value=name), tensor
