@@ -12,6 +12,7 @@ from vexlint.checks.external import held_tensors
 from vexlint.checks.quantization import PARAMETERS
 from vexlint.model import payloads, tensors
 from vexlint.model.model import Model, Node
+from vexlint.model.schemas import plain_domain
 from vexlint.values import Hit, Place, Severity
 
 if TYPE_CHECKING:
@@ -78,8 +79,9 @@ def _hit(model: Model, kind: str, rows: list[tuple[Place, Census]]) -> Hit:
 def _floating(model: Model, deep: bool) -> Iterator[tuple[Place, TensorProto]]:
     left = BUDGET
     for place, tensor in held_tensors(model):
-        if tensor.data_type not in FORMATS or not (deep or payloads.is_small(tensor)):
-            continue
+        held = place.kind == "initializer" or (place.op == "Constant" and plain_domain(place.domain) == "")
+        if not held or tensor.data_type not in FORMATS or not (deep or payloads.is_small(tensor)):
+            continue  # attributes of other operators have meanings of their own: tree ensembles part sets by NaN
         left -= 1
         if left < 0 and not deep:
             return
