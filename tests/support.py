@@ -17,6 +17,7 @@ from vexlint.values import FileReport
 ROOT = Path(__file__).resolve().parent.parent
 DETECTOR = ROOT / "golden_models" / "shapes_detector"
 RULES = rulebook.load()
+DEFAULT = rulebook.select(RULES, [], [])
 
 
 def save(text: str, folder: Path, name: str = "model.onnx") -> Path:
@@ -31,9 +32,10 @@ def load(text: str, folder: Path) -> Model:
 
 
 def judge(path: Path, contract: Contract | None = None, named: tuple[str, ...] = (), **config: object) -> FileReport:
-    """What all rules say of a file; targets are the defaults unless named, `config` goes into the Config."""
+    """What the rules of the default profile say of a file; targets are the defaults unless named, `config` goes into
+    the Config."""
     models = (contract,) if contract else ()
-    settings = Settings(RULES, Config(folder=path.parent, models=models, **config), targets.resolve(list(named))[0])  # type: ignore[arg-type]
+    settings = Settings(DEFAULT, Config(folder=path.parent, models=models, **config), targets.resolve(list(named))[0])  # type: ignore[arg-type]
     return engine.check_file(path, settings)
 
 

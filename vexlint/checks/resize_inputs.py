@@ -146,6 +146,8 @@ def _changed(node: Node) -> tuple[set[int], int]:
     lengths = [] if factors else _constant(sizes)
     given = factors or lengths
     rank = shape.rank if shape else 0 if axes is not None else len(given)
+    if axes is None and len(given) != rank:
+        return set(), 0  # VEX305 speaks
     where = list(range(len(given))) if axes is None else [a % rank for a in axes] if rank else []
     pairs = list(zip(where, given, strict=False))
     if factors:

@@ -384,11 +384,21 @@ class Model:
         What inference could not reach is not in it. Where the child hung or crashed nothing is, and `stopped` says
         so: the caller must report it, for then checks judged without shapes.
         """
+        return self._inferred(self.proto)
+
+    @cached_property
+    def derived(self) -> dict[tuple[str, str], Shape]:
+        """As `inferred`, from the inputs and weights alone: what the file declares further on is left out."""
+        from vexlint.model.shapes import undeclared
+
+        return self._inferred(undeclared(self.proto))
+
+    def _inferred(self, proto: ModelProto) -> dict[tuple[str, str], Shape]:
         from vexlint.model import native
         from vexlint.model.shapes import infer
 
         try:
-            return infer(self.proto)
+            return infer(proto)
         except native.Stopped as error:
             self.stopped = str(error)
             return {}

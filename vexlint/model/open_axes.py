@@ -40,12 +40,13 @@ def follow(graph: Graph) -> Known:
     if not known:
         return {}
     for node in graph.nodes:
-        if node.domain or not node.outputs or not any(name in known for name in node.proto.input):
+        proto = node.proto
+        step = STEPS.get(proto.op_type)
+        if step is None or not proto.output or node.domain or not any(name in known for name in proto.input):
             continue
-        step = STEPS.get(node.op)
-        found = step(node, known) if step is not None else None
+        found = step(node, known)
         if found is not None and any(found):
-            for name in node.outputs[: 1 if node.op not in SPLITTING else None]:
+            for name in proto.output if proto.op_type in SPLITTING else proto.output[:1]:
                 known[name] = found
     return known
 
@@ -90,11 +91,16 @@ def _pooled(node: Node, known: Known) -> Open | None:
 def grid(node: Node, known: Known) -> tuple[int, int, frozenset[Axis]] | None:
     """Where an element-wise operator meets a constant that is longer than 1 on an open axis: (the axis, counted from
     the last one as -1, the constant's length, the open axes). They only agree where it has just that length."""
-    given = [known[n] for n in node.proto.input if n in known]
-    for name in node.proto.input:
-        stated = None if name in known or not Value(node.graph, name).is_constant else node.graph.stated(name)
-        for back in range(1, (stated.rank if stated else 0) + 1):
-            length = stated.size(-back) if stated else None
+    names = [n for n in node.proto.input if n]
+    given = [known[n] for n in names if n in known]
+    for name in names:
+        if name in known:
+            continue
+        stated = node.graph.stated(name)
+        if stated is None or all(d == 1 for d in stated.dims) or not Value(node.graph, name).is_constant:
+            continue
+        for back in range(1, stated.rank + 1):
+            length = stated.size(-back)
             met = CLOSED.union(*(axes[-back] for axes in given if back <= len(axes)))
             if length is not None and length > 1 and met:
                 return -back, length, met
@@ -103,11 +109,15 @@ def grid(node: Node, known: Known) -> tuple[int, int, frozenset[Axis]] | None:
 
 def _joined(node: Node, known: Known) -> Open | None:
     """Broadcasting: axes are aligned from the last one. What is of unknown rank, or more, ends the trail."""
-    given = [known[n] for n in node.proto.input if n in known]
+    given = [axes for name in node.proto.input if (axes := known.get(name)) is not None]
+    if len(given) < len(node.proto.input):
+        others = [node.graph.stated(name) for name in node.proto.input if name not in known]
+        rank = max(map(len, given))
+        if any(stated is None or stated.rank > rank for stated in others) or grid(node, known) is not None:
+            return None
+    if all(axes == given[0] for axes in given):
+        return given[0]
     rank = max(map(len, given))
-    others = [node.graph.stated(name) for name in node.proto.input if name not in known]
-    if any(stated is None or stated.rank > rank for stated in others) or grid(node, known) is not None:
-        return None
     padded = [(CLOSED,) * (rank - len(axes)) + axes for axes in given]
     return tuple(CLOSED.union(*column) for column in zip(*padded, strict=True))
 

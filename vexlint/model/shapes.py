@@ -54,6 +54,16 @@ def _dim(dim: Any) -> Dim:
     return dim.dim_param if dim.dim_param not in ("", "?") else None
 
 
+def undeclared(model: ModelProto) -> ModelProto:
+    """A copy that declares no shapes but those of its inputs: what inference finds then is what the nodes make."""
+    copy = type(model)()
+    copy.CopyFrom(model)
+    copy.graph.ClearField("value_info")
+    for output in copy.graph.output:
+        output.ClearField("type")
+    return copy
+
+
 def infer(model: ModelProto) -> dict[tuple[str, str], Shape]:
     """Runs ONNX shape inference (with data propagation) in a child process on the weight-free model.
 

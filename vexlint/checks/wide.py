@@ -1,0 +1,49 @@
+"""Element types that are wider than most targets compute with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vexlint.checks.context import Context
+from vexlint.checks.external import placed_tensors
+from vexlint.checks.faults import Fault, hits
+from vexlint.checks.weights import readers
+from vexlint.model import tensors
+from vexlint.model.model import Model
+from vexlint.values import Hit, Place
+
+DOUBLE, INT64 = 11, 7
+INT32_MAX = 2**31 - 1
+NO_LIMIT = 2**63 - 2  # int64's largest and least stand for "to the end" and "all"
+
+
+def wide_type(model: Model, context: Context) -> Iterator[Hit]:
+    """VEX601: float64 that is computed with, and int64 constants that int32 does not hold; one hit each."""
+    yield from hits((fault, place) for fault, place in (*_doubles(model), *_large(model)))
+
+
+def _doubles(model: Model) -> Iterator[tuple[Fault, Place]]:
+    fault = Fault(
+        "float64 is computed with: most accelerators have none, and cast it or stop",
+        "cast to float32 before the export (numpy scalars and torch.double buffers bring it in)",
+    )
+    for place, tensor in placed_tensors(model):
+        if tensor.data_type == DOUBLE:
+            for node, _ in readers(model, place):
+                yield fault, node.place
+    for node in model.nodes("Cast"):
+        if node.attribute("to") == DOUBLE:
+            yield fault, node.place
+
+
+def _large(model: Model) -> Iterator[tuple[Fault, Place]]:
+    fault = Fault(
+        "an int64 constant does not fit int32, which is what targets without int64 make of it",
+        "write a smaller number if it is meant as no limit",
+    )
+    for place, tensor in placed_tensors(model):
+        if tensor.data_type != INT64:
+            continue
+        numbers = tensors.values(tensor, model.folder) or []
+        if any(INT32_MAX < abs(n) < NO_LIMIT for n in numbers):
+            yield fault, place
