@@ -281,7 +281,7 @@ class TestTensorRtRtx:
         needs("tensorrt-rtx")
         report = probed(save(TWO_PLACES, tmp_path), "tensorrt-rtx")
         assert found(report) == [("VEX901", "Foo", [0, 4]), ("VEX901", "Bar", [2])]
-        assert any("behind refused ones" in note for note in only(report).notes)
+        assert any("comes of refused nodes: 1 node" in note for note in only(report).notes)
 
     def test_nodes_after_the_one_at_which_the_parser_stops(self, tmp_path: Path) -> None:
         needs("tensorrt-rtx")

@@ -111,13 +111,7 @@ def probe(question: Question) -> Iterator[Answer]:
         return
     yield passed("read", seconds())
     outputs = [[p.get_any_name(), _dtype(p), _sizes(p)] for p in model.outputs]
-    placed: dict[str, str] = core.query_model(model, device)
-    first = device.rpartition(":")[2].split(",")[0]
-    elsewhere: dict[str, list[list[str]]] = {}
-    for name, where in placed.items():
-        if where != first:
-            elsewhere.setdefault(where, []).append([name, "", ""])
-    yield {"placement": dict(Counter(placed.values())), "elsewhere": elsewhere}
+    yield _sits(core, model, device)
     seconds = stopwatch()
     try:
         core.compile_model(model, device, {"INFERENCE_NUM_THREADS": "1"} if device == "CPU" else {})
@@ -126,6 +120,20 @@ def probe(question: Question) -> Iterator[Answer]:
         said = _words(message(error))
         yield failed("compile", seconds(), said, [{"text": said, "words": str(error).split()}])
     yield {"outputs": outputs}
+
+
+def _sits(core: Any, model: Any, device: str) -> Answer:
+    """The device of each operation, and those that are not on the first one asked for."""
+    try:
+        placed: dict[str, str] = core.query_model(model, device)
+    except Exception as error:  # not every plugin can be asked
+        return {"note": f"which operation sits on which device is not told: {_words(message(error))}"}
+    first = device.rpartition(":")[2].split(",")[0]
+    elsewhere: dict[str, list[list[str]]] = {}
+    for name, where in placed.items():
+        if where != first:
+            elsewhere.setdefault(where, []).append([name, "", ""])
+    return {"placement": dict(Counter(placed.values())), "elsewhere": elsewhere}
 
 
 def _words(error: str) -> str:
