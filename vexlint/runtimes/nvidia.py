@@ -17,7 +17,9 @@ from vexlint.runtimes.base import Answer, Missing, Question, Refusal, failed, pa
 PARSING = re.compile(r"While parsing node number (\d+)")
 NO_DRIVER = re.compile(r"CUDA driver version is insufficient|no CUDA-capable device|Cuda Error in", re.IGNORECASE)
 NOISE = re.compile(r"^(?:\S+: )?(?:\[[^\]]*::\d+\] )?Error Code \d+: [^(]*\((.*)\)\s*$", re.DOTALL)
-QUOTED = re.compile(r'^\w+ && "(.*)"$')  # of an assertion, what it says
+# The parser's assertions, in three forms: what they say for people stands behind what they test
+ASSERTION = re.compile(r"^(?:Assertion failed: .*?\S: (?=\S)|Assertion .*? failed\. (?=\S))")
+QUOTED = re.compile(r'&& "([^"]*(?:" "[^"]*)*)"$')
 LARGE = 1 << 30  # bytes: a larger file is not parsed again and again
 LOOKING = 20.0  # seconds for nodes behind the first that is refused
 WORD = re.compile(r"[^\s\[\](){},;'\"]+")
@@ -93,9 +95,11 @@ def _said(parser: Any, log: Any) -> list[Said]:
     for error in map(parser.get_error, range(parser.num_errors)):
         before = log.causes.get(error.node(), [])
         reasons = [e for e in before if not NO_DRIVER.search(e)]
-        text = QUOTED.sub(r"\1", " ".join(error.desc().split()))
+        text = _asserted(" ".join(error.desc().split()))
         if text.startswith("Invalid Node") and reasons:
             text = _words(reasons[0])
+        if text == "false":  # an assertion without words
+            text = str(error.code()).rpartition(".")[2].lower().replace("_", " ")
         found.append(Said(error.node(), error.node_name(), error.node_operator(), text, bool(before) and not reasons))
     return found
 
@@ -205,4 +209,9 @@ def _output(tensor: Any) -> list[Any]:
 def _words(error: str) -> str:
     """The message without its number and the places in TensorRT's own source."""
     whole = NOISE.match(error.strip())
-    return SOURCE.sub("", whole[1] if whole else error).strip()
+    return _asserted(SOURCE.sub("", whole[1] if whole else error).strip())
+
+
+def _asserted(text: str) -> str:
+    quoted = QUOTED.search(text)
+    return quoted[1].replace('" "', "") if quoted else ASSERTION.sub("", text)

@@ -17,7 +17,9 @@ PRECISIONS = {"fp32": "f32", "int8": "f32", "fp16": "f16"}  # the contract's -> 
 LACKING = re.compile(r"No conversion rule found for operations: ([^\n]+)")
 NODE = re.compile(r"ONNX node '<Node\((\w+)\): ([^>]*)>'")
 # Lines around the cause: C++ files, and what was being done
-FRAME = re.compile(r"^(Exception from |Check .* failed at |FrontEnd API |Model wasn't |Summary:|-- |While validating )")
+FRAME = re.compile(
+    r"^(Exception from |Check .* failed at |FrontEnd API |Model wasn't |Summary:|-- |While validating |Shape inference)"
+)
 DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "boolean": "bool"}
 
 
@@ -153,7 +155,7 @@ def _refusals(error: str) -> list[Refusal]:
     found: list[Refusal] = []
     for match in NODE.finditer(error):
         told = [line.strip() for line in error[match.end() :].split("ONNX node '", maxsplit=1)[0].splitlines()[1:]]
-        text = next((line for line in told if line and not FRAME.match(line)), "it cannot be converted")
+        text = " ".join(line for line in told if line and not FRAME.match(line)) or "it cannot be converted"
         found.append({"text": text, "op": match[1], "name": match[2], "value": match[2]})
     return found
 
