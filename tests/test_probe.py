@@ -281,7 +281,7 @@ class TestTensorRtRtx:
         needs("tensorrt-rtx")
         report = probed(save(TWO_PLACES, tmp_path), "tensorrt-rtx")
         assert found(report) == [("VEX901", "Foo", [0, 4]), ("VEX901", "Bar", [2])]
-        assert any("behind refused ones" in note for note in only(report).notes)
+        assert any("comes of refused nodes: 1 node" in note for note in only(report).notes)
 
     def test_nodes_after_the_one_at_which_the_parser_stops(self, tmp_path: Path) -> None:
         needs("tensorrt-rtx")
@@ -374,7 +374,13 @@ def stub(refused: int = 0, builds: bool = True) -> Any:
             return True
 
         def get_error(self, i: int) -> Any:
-            names = {"node": i, "node_name": "", "node_operator": "Relu", "desc": "Plugin not found"}
+            names = {
+                "node": i,
+                "node_name": "",
+                "node_operator": "Relu",
+                "desc": "false",
+                "code": "ErrorCode.UNSUPPORTED_NODE",
+            }
             return SimpleNamespace(**{k: lambda v=v: v for k, v in names.items()})
 
     trt.Builder, trt.OnnxParser = Builder, Parser
@@ -408,7 +414,7 @@ class TestTensorRt:
     def test_refused_nodes(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         told = self.asked(monkeypatch, stub(refused=1), save(RELU, tmp_path))
         (parse,) = (a for a in told if "stage" in a)
-        assert parse["refusals"] == [{"text": "Plugin not found", "index": 0, "name": "", "op": "Relu"}]
+        assert parse["refusals"] == [{"text": "unsupported node", "index": 0, "name": "", "op": "Relu"}]
 
     def test_a_build_that_fails(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         told = self.asked(monkeypatch, stub(builds=False), save(RELU, tmp_path))
@@ -571,6 +577,8 @@ class TestPlaces:
         assert places.nodes(model, {"text": "", "words": ["no", "runners", "for", "node", "it"]}) == []
         assert [n.index for n in places.nodes(model, {"text": "", "words": ["for", "a_1"]})] == [1]
         assert [n.index for n in places.nodes(model, {"text": "", "words": ["node_of_y_0"]})] == [1]
+        assert [n.index for n in places.nodes(model, {"text": "", "words": ["a_1_27"]})] == [1]
+        assert [n.index for n in places.nodes(model, {"text": "", "words": ["Layer", "node:"]})] == [0]
 
     def test_an_index_is_trusted_only_with_its_operator(self, tmp_path: Path) -> None:
         model = read(save(HEAD + "(float[2,3] x) => (float[2,3] y) { a = Relu(x) b = Exp(a) y = Exp(b) }", tmp_path))
@@ -641,3 +649,19 @@ def test_a_message_of_tensorrt_without_its_own_source() -> None:
     said = "ITensor::getDimensions: Error Code 4: API Usage Error (a: no. In validate at /_src/x/y.cpp:40)"
     assert nvidia._words(said) == "a: no."
     assert nvidia._words("something else") == "something else"
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ('creator && "Plugin not found, are the names correct?"', "Plugin not found, are the names correct?"),
+        ('(mode == "a" || mode == "b") && "This mode is not supported."', "This mode is not supported."),
+        ('(a) && "only half_pixel and " "align_corners"', "only half_pixel and align_corners"),
+        ("Assertion failed: a && v(a) == V::k3: NonZero plugin was not found.", "NonZero plugin was not found."),
+        ("Assertion !impls.empty() failed. a has no runners that implement it", "a has no runners that implement it"),
+        ("Assertion failed: false", "Assertion failed: false"),
+        ("no optimization profile", "no optimization profile"),
+    ],
+)
+def test_an_assertion_of_tensorrt_says_what_it_says_for_people(said: str, text: str) -> None:
+    assert nvidia._asserted(said) == text

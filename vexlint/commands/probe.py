@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -44,8 +43,7 @@ def probe(
     for name, value in (("--deadline", deadline), ("--memory", memory)):
         if value is not None and value <= 0:
             raise VexlintError(f"{name} should be more than 0")
-    run = settle(config, target, [], [], fail_on)
-    run = replace(run, rules={code: rule for code, rule in run.rules.items() if rule.source != "model"})
+    run = settle(config, target, ["VEX9"], [], fail_on)
     options = ask.Options(
         names=tuple(target) or run.config.targets,
         providers=tuple(provider),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vexlint.engine import VERDICTS
@@ -24,6 +25,7 @@ SAID = {
     "build": "builds no engine",
     "compile": "does not compile it",
 }
+PROFILE = "give each open input its smallest, usual and largest shape in the model's contract: profile.NAME"
 MORE = 3  # operators named in a message
 
 Coded = tuple[str, Hit]
@@ -87,7 +89,8 @@ def _refused(model: Model, target: Target, label: str, answer: Answer) -> Iterat
     for (text, op), nodes in causes.items():
         what = f"{op}: " if op and not nodes else ""
         message = f"{label} {SAID[answer['stage']]}: {what}{one_line(text)}"
-        yield _hit(code, target, label, "refuses", [n.place for n in nodes], message, {"stage": answer["stage"]})
+        _, hit = _hit(code, target, label, "refuses", [n.place for n in nodes], message, {"stage": answer["stage"]})
+        yield code, replace(hit, help=PROFILE if "optimization profile" in text else "")
 
 
 def _fallen(

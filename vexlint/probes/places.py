@@ -8,7 +8,8 @@ from vexlint.model.model import Model, Node
 from vexlint.model.schemas import plain_domain
 from vexlint.runtimes.base import Refusal
 
-GENERATED = re.compile(r"^node_of_(.+?)(?:_\d+)?$")  # TensorRT's name for a node without one: of its first output
+NUMBERED = re.compile(r"_\d+$")  # what TensorRT appends to a node's name for the layers that it makes of it
+NAMELESS = "node_of_"  # what it puts before the first output of a node without a name
 
 
 def nodes(model: Model, refusal: Refusal) -> list[Node]:
@@ -42,9 +43,10 @@ def _hidden(model: Model, word: str) -> list[Node]:
     """The nodes that a word of a message means. A plain word is a word, even where a node bears that name, unless a
     colon makes it a heading."""
     name = word.rstrip(":.")
-    if generated := GENERATED.match(name):
-        return _bearing(model, name.removeprefix("node_of_")) or _bearing(model, generated[1])
-    return [] if name.isnumeric() or (name.isalpha() and not word.endswith(":")) else _bearing(model, name)
+    if name.isnumeric() or (name.isalpha() and not word.endswith(":")):
+        return []
+    plain = name.removeprefix(NAMELESS)
+    return next(filter(None, (_bearing(model, n) for n in (name, plain, NUMBERED.sub("", plain)))), [])
 
 
 def _bearing(model: Model, word: str) -> list[Node]:

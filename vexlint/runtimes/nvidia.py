@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from vexlint.runtimes import remainder
@@ -16,8 +17,11 @@ from vexlint.runtimes.base import Answer, Missing, Question, Refusal, failed, pa
 PARSING = re.compile(r"While parsing node number (\d+)")
 NO_DRIVER = re.compile(r"CUDA driver version is insufficient|no CUDA-capable device|Cuda Error in", re.IGNORECASE)
 NOISE = re.compile(r"^(?:\S+: )?(?:\[[^\]]*::\d+\] )?Error Code \d+: [^(]*\((.*)\)\s*$", re.DOTALL)
-QUOTED = re.compile(r'^\w+ && "(.*)"$')  # of an assertion, what it says
-ROUNDS = 50  # nodes refused by importers that are looked for
+# The parser's assertions, in three forms: what they say for people stands behind what they test
+ASSERTION = re.compile(r"^(?:Assertion failed: .*?\S: (?=\S)|Assertion .*? failed\. (?=\S))")
+QUOTED = re.compile(r'&& "([^"]*(?:" "[^"]*)*)"$')
+LARGE = 1 << 30  # bytes: a larger file is not parsed again and again
+LOOKING = 20.0  # seconds for nodes behind the first that is refused
 WORD = re.compile(r"[^\s\[\](){},;'\"]+")
 SOURCE = re.compile(r"\s*In \w+ at \S+:\d+")
 
@@ -91,37 +95,54 @@ def _said(parser: Any, log: Any) -> list[Said]:
     for error in map(parser.get_error, range(parser.num_errors)):
         before = log.causes.get(error.node(), [])
         reasons = [e for e in before if not NO_DRIVER.search(e)]
-        text = QUOTED.sub(r"\1", " ".join(error.desc().split()))
+        text = _asserted(" ".join(error.desc().split()))
         if text.startswith("Invalid Node") and reasons:
             text = _words(reasons[0])
+        if text == "false":  # an assertion without words
+            text = str(error.code()).rpartition(".")[2].lower().replace("_", " ")
         found.append(Said(error.node(), error.node_name(), error.node_operator(), text, bool(before) and not reasons))
     return found
 
 
-def _rest(trt: Any, builder: Any, log: Any, question: Question, gone: set[int]) -> tuple[list[Said], int]:
-    """What the parser says of the nodes after the one it stopped at, and how many it could not be asked about.
+def _rest(trt: Any, builder: Any, log: Any, question: Question, gone: set[int]) -> tuple[list[Said], str]:
+    """What the parser says of the nodes after the one it stopped at, and a word on those it was not asked about.
 
     It lists every operator without an importer, then stops at the first node that an importer refuses. What is refused
     is taken out, and the rest parsed again until nothing more is.
     """
     found: list[Said] = []
     if -1 in gone:  # not about a node: the file as a whole
-        return found, 0
+        return found, ""
+    if Path(question.model).stat().st_size > LARGE:
+        return found, "nodes after the first that an importer refuses were not judged: the file is too large for that"
     import onnx
 
+    seconds = stopwatch()
     model = onnx.load(question.model, load_external_data=False)
-    for _ in range(ROUNDS):
-        rest, kept, behind = remainder.without(model, gone)
-        network = builder.create_network(_flags(trt, question.precision))
-        parser = trt.OnnxParser(network, log)
-        if not kept or parser.parse(rest.SerializeToString(), question.model):
-            return found, behind
-        fresh = [replace(s, index=kept[s.index]) for s in _said(parser, log) if 0 <= s.index < len(kept)]
-        if not fresh:
-            return found, behind + len(kept)
+    types = remainder.types(model)
+    while True:
+        rest, kept, behind = remainder.without(model, types, gone)
+        said = _parse_again(trt, builder, log, question, rest) if kept else None
+        if said is None:
+            break
+        fresh = [replace(s, index=kept[s.index]) for s in said if 0 <= s.index < len(kept)]
         found += fresh
         gone = gone | {s.index for s in fresh}
-    return found, behind + len(kept)
+        if not fresh or seconds() > LOOKING:
+            behind += len(kept) - len(fresh)
+            break
+    return found, f"not judged, for what they read comes of refused nodes: {behind} nodes" if behind else ""
+
+
+def _parse_again(trt: Any, builder: Any, log: Any, question: Question, model: Any) -> list[Said] | None:
+    """What the parser says against a ModelProto with the external data of the file asked about; None for nothing."""
+    log.errors.clear()
+    log.causes.clear()
+    network = builder.create_network(_flags(trt, question.precision))
+    parser = trt.OnnxParser(network, log)
+    said = None if parser.parse(model.SerializeToString(), question.model) else _said(parser, log)
+    del parser  # before the network that it writes to
+    return said
 
 
 def _flags(trt: Any, precision: str) -> int:
@@ -136,7 +157,7 @@ def _parse_failed(
 ) -> Iterator[Answer]:
     """The parser's no, of every node that it can be asked about."""
     said = _said(parser, log)
-    rest, behind = _rest(trt, builder, log, question, {s.index for s in said})
+    rest, note = _rest(trt, builder, log, question, {s.index for s in said})
     said += rest
     refused: list[Refusal] = [
         {"text": s.text, "index": s.index, "name": s.name, "op": s.op} for s in said if not s.undecided
@@ -150,8 +171,8 @@ def _parse_failed(
         yield failed("parse", seconds, needs) | {"outcome": "undecided", "refusals": []}
     if refused and undecided:
         yield {"note": needs}
-    if behind:
-        yield {"note": f"nodes behind refused ones that could not be judged, as what they read is not known: {behind}"}
+    if note:
+        yield {"note": note}
 
 
 def _config(trt: Any, builder: Any, network: Any, question: Question) -> Any:
@@ -188,4 +209,9 @@ def _output(tensor: Any) -> list[Any]:
 def _words(error: str) -> str:
     """The message without its number and the places in TensorRT's own source."""
     whole = NOISE.match(error.strip())
-    return SOURCE.sub("", whole[1] if whole else error).strip()
+    return _asserted(SOURCE.sub("", whole[1] if whole else error).strip())
+
+
+def _asserted(text: str) -> str:
+    quoted = QUOTED.search(text)
+    return quoted[1].replace('" "', "") if quoted else ASSERTION.sub("", text)

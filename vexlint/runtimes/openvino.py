@@ -17,7 +17,9 @@ PRECISIONS = {"fp32": "f32", "int8": "f32", "fp16": "f16"}  # the contract's -> 
 LACKING = re.compile(r"No conversion rule found for operations: ([^\n]+)")
 NODE = re.compile(r"ONNX node '<Node\((\w+)\): ([^>]*)>'")
 # Lines around the cause: C++ files, and what was being done
-FRAME = re.compile(r"^(Exception from |Check .* failed at |FrontEnd API |Model wasn't |Summary:|-- |While validating )")
+FRAME = re.compile(
+    r"^(Exception from |Check .* failed at |FrontEnd API |Model wasn't |Summary:|-- |While validating |Shape inference)"
+)
 DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "boolean": "bool"}
 
 
@@ -111,13 +113,7 @@ def probe(question: Question) -> Iterator[Answer]:
         return
     yield passed("read", seconds())
     outputs = [[p.get_any_name(), _dtype(p), _sizes(p)] for p in model.outputs]
-    placed: dict[str, str] = core.query_model(model, device)
-    first = device.rpartition(":")[2].split(",")[0]
-    elsewhere: dict[str, list[list[str]]] = {}
-    for name, where in placed.items():
-        if where != first:
-            elsewhere.setdefault(where, []).append([name, "", ""])
-    yield {"placement": dict(Counter(placed.values())), "elsewhere": elsewhere}
+    yield _sits(core, model, device)
     seconds = stopwatch()
     try:
         core.compile_model(model, device, {"INFERENCE_NUM_THREADS": "1"} if device == "CPU" else {})
@@ -126,6 +122,20 @@ def probe(question: Question) -> Iterator[Answer]:
         said = _words(message(error))
         yield failed("compile", seconds(), said, [{"text": said, "words": str(error).split()}])
     yield {"outputs": outputs}
+
+
+def _sits(core: Any, model: Any, device: str) -> Answer:
+    """The device of each operation, and those that are not on the first one asked for."""
+    try:
+        placed: dict[str, str] = core.query_model(model, device)
+    except Exception as error:  # not every plugin can be asked
+        return {"note": f"which operation sits on which device is not told: {_words(message(error))}"}
+    first = device.rpartition(":")[2].split(",")[0]
+    elsewhere: dict[str, list[list[str]]] = {}
+    for name, where in placed.items():
+        if where != first:
+            elsewhere.setdefault(where, []).append([name, "", ""])
+    return {"placement": dict(Counter(placed.values())), "elsewhere": elsewhere}
 
 
 def _words(error: str) -> str:
@@ -145,7 +155,7 @@ def _refusals(error: str) -> list[Refusal]:
     found: list[Refusal] = []
     for match in NODE.finditer(error):
         told = [line.strip() for line in error[match.end() :].split("ONNX node '", maxsplit=1)[0].splitlines()[1:]]
-        text = next((line for line in told if line and not FRAME.match(line)), "it cannot be converted")
+        text = " ".join(line for line in told if line and not FRAME.match(line)) or "it cannot be converted"
         found.append({"text": text, "op": match[1], "name": match[2], "value": match[2]})
     return found
 

@@ -5,24 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 
-def without(model: Any, gone: set[int]) -> tuple[Any, list[int], int]:
-    """The ModelProto without these nodes of the main graph, the indices of those that stay, and how many had to go
-    because nothing says what a node before them gives.
+def types(model: Any) -> dict[str, Any]:
+    """The ValueInfoProto of every value of the main graph whose type and rank the file or shape inference knows."""
+    import onnx
 
-    What the nodes made becomes an input of the graph, where the file or shape inference says what it is.
+    graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    return {v.name: v for v in (*graph.value_info, *graph.output) if v.type.tensor_type.HasField("shape")}
+
+
+def without(model: Any, known: dict[str, Any], gone: set[int]) -> tuple[Any, list[int], int]:
+    """The ModelProto without these nodes of the main graph, the indices of those that stay, and how many had to go
+    because nothing says what a node before them gives. What the nodes made becomes an input, where `known` has it.
     """
     import onnx
 
-    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-    types = {v.name: v for v in (*inferred.value_info, *inferred.output) if v.type.tensor_type.HasField("shape")}
     kept: list[int] = []
     inputs: list[Any] = []
     lost: set[str] = set()
     for index, node in enumerate(model.graph.node):
         outputs = {name for name in node.output if name}
         if index in gone:
-            inputs += [types[name] for name in node.output if name in types]
-            lost |= outputs - set(types)
+            inputs += [known[name] for name in node.output if name in known]
+            lost |= outputs - set(known)
         elif lost & _reads(node):
             lost |= outputs
         else:
@@ -35,7 +39,7 @@ def without(model: Any, gone: set[int]) -> tuple[Any, list[int], int]:
     rest.graph.node.extend(nodes)
     rest.graph.input.extend(inputs)
     ends = [value for value in model.graph.output if value.name in made]
-    rest.graph.output.extend(ends or [types[name] for name in made if name in types][:1])
+    rest.graph.output.extend(ends or [known[name] for name in sorted(made) if name in known][:1])
     return rest, kept, len(model.graph.node) - len(kept) - len(gone)
 
 
