@@ -21,7 +21,7 @@ INT, INTS, FLOAT, FLOATS, STRING = (
     AttributeProto.FLOATS,
     AttributeProto.STRING,
 )
-FREE_TEXT = {"equation", "body", "value_string"}  # string attributes that name no option
+FREE_TEXT = {"equation", "value_string", "pattern", "delimiter"}  # string attributes that name no option
 MOVED = {  # operator -> the attributes that an opset made inputs, in the order of the inputs after the data
     **dict.fromkeys(("Squeeze", "Unsqueeze"), ("axes",)),
     **{f"Reduce{what}": ("axes",) for what in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum")},
