@@ -20,11 +20,19 @@ T = TensorProto
 DTYPES = (T.FLOAT,) * 8 + (T.FLOAT16, T.DOUBLE, T.INT64, T.INT32, T.UINT8, T.INT8, T.BOOL, T.BFLOAT16, T.INT16)
 SHAPE = (1, 4, 6, 6)
 UNARY = (
-    "Relu Sigmoid Tanh Abs Neg Exp Sqrt Floor Ceil Erf Softplus Elu LeakyRelu HardSigmoid Identity Sign Round Mish "
-    "HardSwish Gelu Celu Not Cos Atan Sinh Selu ThresholdedRelu Softsign Log Reciprocal BitwiseNot Swish Det Shrink"
-).split()
-BINARY = "Add Sub Mul Div Max Min Pow Mod And Or Equal Greater LessOrEqual PRelu BitShift BitwiseAnd Less Xor Sum".split()
-REDUCE = "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL2 ReduceLogSumExp ReduceSumSquare".split()
+    "Relu", "Sigmoid", "Tanh", "Abs", "Neg", "Exp", "Sqrt", "Floor", "Ceil", "Erf", "Softplus", "Elu", "LeakyRelu",
+    "HardSigmoid", "Identity", "Sign", "Round", "Mish", "HardSwish", "Gelu", "Celu", "Not", "Cos", "Atan", "Sinh",
+    "Selu", "ThresholdedRelu", "Softsign", "Log", "Reciprocal", "BitwiseNot", "Swish", "Det", "Shrink",
+)  # fmt: skip
+BINARY = (
+    "Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Mod", "And", "Or", "Equal", "Greater", "LessOrEqual",
+    "PRelu", "BitShift", "BitwiseAnd", "Less", "Xor", "Sum",
+)  # fmt: skip
+REDUCE = (
+    "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2", "ReduceLogSumExp",
+    "ReduceSumSquare",
+)  # fmt: skip
+COORDINATES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric")
 CONTRIB = ("Gelu", "QuickGelu", "FusedConv", "BiasGelu", "FusedGemm", "Inverse", "NotThere")
 
 
@@ -71,6 +79,10 @@ class Chain:
         return self.dice.random() < share
 
 
+def maybe(given: bool, **attributes: Any) -> dict[str, Any]:
+    return attributes if given else {}
+
+
 Step = Callable[[Chain], None]
 
 
@@ -83,7 +95,7 @@ def binary(c: Chain) -> None:
     op = c.dice.choice(BINARY)
     dtype = c.dice.choice(DTYPES) if c.chance(MISTAKE) else c.dtype
     shape = c.dice.choice([(), (1,), tuple(c.dims or ())])
-    extra = {"direction": "LEFT"} if op == "BitShift" else {"fmod": 1} if op == "Mod" and c.chance(0.5) else {}
+    extra = maybe(op == "BitShift", direction="LEFT") | maybe(op == "Mod" and c.chance(0.5), fmod=1)
     c.add(op, c.x, c.constant(np.ones(shape), dtype), **extra)
 
 
@@ -99,7 +111,7 @@ def spatial(c: Chain) -> None:
     if way == 0:
         c.add("Conv", c.x, c.constant(np.ones((4, channels, 1, 1))), kernel_shape=[1, 1])
     elif way == 1:
-        c.add("MaxPool", c.x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], **({"ceil_mode": 1} if c.chance(0.2) else {}))
+        c.add("MaxPool", c.x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], **maybe(c.chance(0.2), ceil_mode=1))
     elif way == 2:
         c.add("AveragePool", c.x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)
     elif way == 3:
@@ -111,7 +123,8 @@ def spatial(c: Chain) -> None:
     elif way == 6:
         c.add("LRN", c.x, size=3)
     else:
-        c.add(c.dice.choice(["GlobalAveragePool", "GlobalMaxPool", "LpPool"]), c.x, **({"kernel_shape": [1, 1]} if c.chance(0.1) else {}))
+        op = c.dice.choice(["GlobalAveragePool", "GlobalMaxPool", "LpPool"])
+        c.add(op, c.x, **maybe(op == "LpPool" or c.chance(0.1), kernel_shape=[1, 1]))
 
 
 def reduce(c: Chain) -> None:
@@ -151,7 +164,7 @@ def shaped(c: Chain) -> None:
     elif way == 6:
         c.add("SpaceToDepth", c.x, blocksize=2)
     elif way == 7:
-        c.add("DepthToSpace", c.x, blocksize=2, **({"mode": "CRD"} if c.chance(0.5) else {}))
+        c.add("DepthToSpace", c.x, blocksize=2, **maybe(c.chance(0.5), mode="CRD"))
     elif way == 8:
         c.add("Expand", c.x, c.ints(1, 1, 1, 1))
     else:
@@ -175,10 +188,16 @@ def versioned(c: Chain) -> None:
     elif way == 2:
         late = (c.opset >= 10) == new
         ends = ([0], [2], [1])
-        c.add("Slice", c.x, *(c.ints(*e) for e in ends)) if late else c.add("Slice", c.x, starts=[0], ends=[2], axes=[1])
+        if late:
+            c.add("Slice", c.x, *(c.ints(*e) for e in ends))
+        else:
+            c.add("Slice", c.x, starts=[0], ends=[2], axes=[1])
     elif way == 3:
         late = (c.opset >= 13) == new
-        c.add("Split", c.x, c.ints(2, 2), outputs=2, axis=1) if late else c.add("Split", c.x, outputs=2, axis=1, split=[2, 2])
+        if late:
+            c.add("Split", c.x, c.ints(2, 2), outputs=2, axis=1)
+        else:
+            c.add("Split", c.x, outputs=2, axis=1, split=[2, 2])
     else:
         late = (c.opset >= 10) == new
         c.add("TopK", c.x, c.ints(2), outputs=2, axis=1) if late else c.add("TopK", c.x, outputs=2, axis=1, k=2)
@@ -192,8 +211,8 @@ def resized(c: Chain) -> None:
     elif c.opset == 10:
         c.add("Resize", c.x, scales, mode=mode)
     else:
-        where = c.dice.choice(["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric"])
-        extra = {"antialias": 1} if c.chance(0.15) else {}
+        where = c.dice.choice(COORDINATES)
+        extra = maybe(c.chance(0.15), antialias=1)
         roi = c.constant(np.zeros(0), T.FLOAT)
         c.add("Resize", c.x, roi, scales, mode=mode, coordinate_transformation_mode=where, **extra)
 

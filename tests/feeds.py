@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import helper
 
 FREE = 2  # what an axis without a number is run with
 LIMIT = 1 << 22  # elements; a larger input is not made
-STRINGS = TensorProto.STRING
 
 
 def feeds_for(model: onnx.ModelProto, given: Mapping[str, Any] | None = None, seed: int = 0) -> dict[str, Any] | None:
@@ -37,36 +36,32 @@ def fits(array: Any, value: onnx.ValueInfoProto) -> bool:
         return False
     if not value.type.HasField("tensor_type"):
         return True
-    kind = value.type.tensor_type
-    try:
-        same = np.asarray(array).dtype == helper.tensor_dtype_to_np_dtype(kind.elem_type)
-    except KeyError:
+    kind, shape = value.type.tensor_type, np.shape(array)
+    if np.asarray(array).dtype != _dtype(kind.elem_type):
         return False
-    if not same or not kind.HasField("shape"):
-        return bool(same)
-    dims, shape = kind.shape.dim, np.shape(array)
-    return len(dims) == len(shape) and all(not d.HasField("dim_value") or d.dim_value == s for d, s in zip(dims, shape, strict=True))
+    dims = [d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim]
+    same = len(dims) == len(shape) and all(d in (None, s) for d, s in zip(dims, shape, strict=True))
+    return same or not kind.HasField("shape")
+
+
+def _dtype(elem_type: int) -> np.dtype[Any] | None:
+    """Numpy's type for an element type, None where the number is none."""
+    try:
+        return np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
+    except KeyError:
+        return None
 
 
 def noise(value: onnx.ValueInfoProto, dice: np.random.Generator) -> Any:
     """Noise for a tensor input, None where there can be none."""
     kind = value.type.tensor_type
-    if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
-        return None
+    dtype = _dtype(kind.elem_type)
     shape = [d.dim_value if d.HasField("dim_value") else FREE for d in kind.shape.dim]
-    if any(s < 0 for s in shape) or np.prod(shape, dtype=float) > LIMIT:
+    if dtype is None or not kind.HasField("shape") or min(shape, default=0) < 0 or np.prod(shape, dtype=float) > LIMIT:
         return None
-    if kind.elem_type == STRINGS:
+    if dtype.kind == "O":
         return np.full(shape, "a", object)
-    try:
-        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type))
-    except KeyError:
-        return None
-    if dtype.kind in "iu":
-        return dice.integers(0, 2, shape).astype(dtype)
-    if dtype.kind == "b":
-        return dice.integers(0, 2, shape).astype(bool)
-    return dice.random(shape).astype(dtype)
+    return dice.random(shape).astype(dtype) if dtype.kind not in "iub" else dice.integers(0, 2, shape).astype(dtype)
 
 
 def agree(got: Sequence[Any], wanted: Sequence[Any]) -> bool:

@@ -51,8 +51,16 @@ WRONG = {  # attribute -> values that are wrong wherever it stands
     **dict.fromkeys(("output_height", "output_width", "min_gram_length", "max_gram_length"), (-1, -4)),
 }
 QUANTIZED = {"QuantizeLinear": (1,), "DequantizeLinear": (1,), "QLinearConv": (1, 4, 6), "QLinearMatMul": (1, 4, 6)}
-TYPES = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.INT64, TensorProto.INT32)
-TYPES += (TensorProto.UINT8, TensorProto.INT8, TensorProto.BOOL)
+TYPES: tuple[int, ...] = (
+    TensorProto.FLOAT,
+    TensorProto.DOUBLE,
+    TensorProto.FLOAT16,
+    TensorProto.INT64,
+    TensorProto.INT32,
+    TensorProto.UINT8,
+    TensorProto.INT8,
+    TensorProto.BOOL,
+)
 
 
 def graphs(graph: GraphProto) -> Iterator[GraphProto]:
@@ -107,7 +115,7 @@ def wrong_attribute_type(model: ModelProto, dice: Dice) -> bool:
     found = _attributes(model, INT, INTS, FLOAT, FLOATS, STRING)
     if not found:
         return False
-    node, attribute = dice.choice(found)
+    _, attribute = dice.choice(found)
     value = helper.get_attribute_value(attribute)
     others: list[object] = {
         INT: [float(value) if attribute.type == INT else 0.0, [value], str(value)],
@@ -123,7 +131,7 @@ def wrong_attribute_type(model: ModelProto, dice: Dice) -> bool:
 def attribute_out_of_range(model: ModelProto, dice: Dice) -> bool:
     """A value that the operator's definition rules out: no other reading of the model would want it."""
     found = [(n, a) for n, a in _attributes(model, INT, INTS) if a.name in WRONG and (a.type == INT or a.ints)]
-    found = [(n, a) for n, a in found if (n.op_type, a.name) not in (("Pad", "pads"),)]
+    found = [(n, a) for n, a in found if (n.op_type, a.name) != ("Pad", "pads")]
     if not found:
         return False
     _, attribute = dice.choice(found)
@@ -263,7 +271,8 @@ def swapped_inputs(model: ModelProto, dice: Dice) -> bool:
 def _types(model: ModelProto) -> dict[str, bytes]:
     """Value -> its type and shape, as far as ONNX can tell."""
     graph = onnx.shape_inference.infer_shapes(model).graph
-    known = {v.name: v.type.SerializeToString(deterministic=True) for v in (*graph.value_info, *graph.input, *graph.output)}
+    declared = (*graph.value_info, *graph.input, *graph.output)
+    known = {v.name: v.type.SerializeToString(deterministic=True) for v in declared}
     for tensor in graph.initializer:
         kind = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
         known[tensor.name] = kind.SerializeToString(deterministic=True)
@@ -489,7 +498,7 @@ KINDS: dict[str, Mutate] = {
 
 def mutate(model: ModelProto, kind: str, dice: Dice) -> ModelProto | None:
     """A copy broken in that way, None where there is nothing to break or nothing changed."""
-    copy = ModelProto.FromString(model.SerializeToString())
+    copy: ModelProto = ModelProto.FromString(model.SerializeToString())
     before = copy.SerializeToString(deterministic=True)
     if not KINDS[kind](copy, dice) or copy.SerializeToString(deterministic=True) == before:
         return None

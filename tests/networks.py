@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
@@ -19,7 +20,7 @@ def _start(channels: int = 3) -> Maker:
     return m
 
 
-def _axes(m: Maker, op: str, x: str, axes: list[int], opset: int, since: int = 13, **attributes: int) -> str:
+def _axes(m: Maker, op: str, x: str, axes: list[int], opset: int, since: int = 13, **attributes: Any) -> str:
     """An operator whose axes are an input from opset `since` and an attribute before."""
     if opset >= since:
         return m.add(op, x, m.ints(*axes), **attributes)
@@ -120,7 +121,8 @@ def repeated(opset: int) -> ModelProto:
     kept = body.add("Identity", "go", at="/loop")
     state = body.add("Mul", body.add("Add", "state", body.constant(0.5), at="/loop"), body.constant(0.9), at="/loop")
     inputs = [tensor("i", kind=INT64), tensor("go", kind=BOOL), tensor("state", 1, 4, 4, 4)]
-    graph = helper.make_graph(body.nodes, "body", inputs, [tensor(kept, kind=BOOL), tensor(state, 1, 4, 4, 4)], body.weights)
+    outputs = [tensor(kept, kind=BOOL), tensor(state, 1, 4, 4, 4)]
+    graph = helper.make_graph(body.nodes, "body", inputs, outputs, body.weights)
     m.add("Abs", m.add("Loop", m.constant(3, np.int64), m.constant(True, np.bool_), y, body=graph), out="y")
     return m.model([tensor("x", 1, 4, 4, 4)], [tensor("y", 1, 4, 4, 4)], opset)
 
@@ -143,8 +145,7 @@ def dynamic(opset: int) -> ModelProto:
     m = _start()
     y = m.relu("x", 4, 3, 2, "/conv")
     batch = m.shape_of(y, 0)
-    axis = [m.ints(0)] if opset >= 13 else []
-    ends = [m.add("Unsqueeze", batch, *axis, **({} if axis else {"axes": [0]})), m.ints(4), m.ints(-1)]
+    ends = [_axes(m, "Unsqueeze", batch, [0], opset), m.ints(4), m.ints(-1)]
     y = m.add("Reshape", y, m.add("Concat", *ends, axis=0))
     m.add("Mul", y, m.constant(1.5), out="y")
     return m.model([tensor("x", "batch", 3, "height", "width")], [tensor("y", "batch", 4, "places")], opset)

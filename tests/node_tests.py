@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
@@ -66,8 +67,8 @@ def frozen(test: NodeTest) -> NodeTest:
     kept = dict(test.inputs)
     for value in list(model.graph.input)[1:]:
         array = kept.get(value.name)
-        if value.type.HasField("tensor_type") and hasattr(array, "dtype"):
-            tensor = numpy_helper.from_array(array, value.name)
+        if value.type.HasField("tensor_type") and array is not None and hasattr(array, "dtype"):
+            tensor = numpy_helper.from_array(np.asarray(array), value.name)
             if tensor.data_type == value.type.tensor_type.elem_type:
                 model.graph.initializer.append(tensor)
                 model.graph.input.remove(value)

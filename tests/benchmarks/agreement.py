@@ -48,7 +48,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`stage` and `words` are the runtime's (see `truth.Verdict`), `errors` vexlint's; `reason` why it is incomplete."""
+    """`stage` and `words` are the runtime's (see `truth.Verdict`), `errors` vexlint's, `reason` why it stopped."""
 
     group: str
     name: str
@@ -106,7 +106,9 @@ def work(task: tuple[int, str]) -> Answer:
 def _truth(subject: Subject, data: bytes, name: str) -> tuple[str, str]:
     if name not in _runtimes:
         _runtimes[name] = Runtime(name, deadline=60)
-    verdict = _runtimes[name].ask(data, _feeds(subject, data), folder=subject.path and str(subject.path.parent))
+    verdict = _runtimes[name].ask(
+        data, _feeds(subject, data), folder=str(subject.path.parent) if subject.path else None
+    )
     return verdict.stage, verdict.words
 
 

@@ -25,7 +25,7 @@ def judged(path: Path, target: str, extra: tuple[str, ...] = ()) -> FileReport:
 
 
 def told(report: FileReport) -> Counter[str]:
-    """"CODE severity" -> how many places, of errors and warnings."""
+    """ "CODE severity" -> how many places, of errors and warnings."""
     counts: Counter[str] = Counter()
     for finding in report.findings:
         if finding.severity is not Severity.INFO:
@@ -34,5 +34,5 @@ def told(report: FileReport) -> Counter[str]:
 
 
 def errors(report: FileReport) -> tuple[str, ...]:
-    """"CODE message" of each error."""
+    """ "CODE message" of each error."""
     return tuple(f"{f.code} {f.message}" for f in report.findings if f.severity is Severity.ERROR)

@@ -14,7 +14,6 @@ import datetime
 import hashlib
 import json
 import multiprocessing
-import os
 import random
 import shutil
 import subprocess
@@ -23,6 +22,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -173,18 +173,16 @@ def _judge(
     return Mutant(kind, original.name, how, words, edit, bool(found), refused, found, digest, unclear)
 
 
-def _truth(
-    data: bytes, broken: onnx.ModelProto, original: Original, base: Verdict, name: str
-) -> tuple[str, str]:
+def _truth(data: bytes, broken: onnx.ModelProto, original: Original, base: Verdict, name: str) -> tuple[str, str]:
     """("refused", words), ("changed", by how much) or ("", "")."""
     given = feeds_for(onnx.load_from_string(original.model), original.inputs)
     feeds = feeds_for(broken, given)
     verdict = runtime(name).ask(data, feeds, optimise=False)
     if not verdict.accepted:
         return "refused", f"{verdict.stage}: {verdict.words}"
-    same_question = feeds is not None and given is not None and feeds.keys() == given.keys()
-    same_question = same_question and all(feeds[key] is given[key] or agree([feeds[key]], [given[key]]) for key in feeds)
-    if same_question and not agree(verdict.outputs, base.outputs):
+    if feeds is None or given is None or feeds.keys() != given.keys():
+        return "", ""
+    if agree([*feeds.values()], [*given.values()]) and not agree(verdict.outputs, base.outputs):
         return "changed", "another result"
     return "", ""
 
@@ -195,13 +193,17 @@ def difference(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
         old, new = (onnx.printer.to_text(m).splitlines() for m in (before, after))
     except Exception as error:
         return f"not printable: {error}"[:100]
-    gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
-    lines = []
-    for line in list(come)[:2] or [f"- {line}" for line in list(gone)[:2]]:
-        line = " ".join(line.split())
-        shared = max((len(os.path.commonprefix([line, " ".join(other.split())])) for other in gone), default=0)
-        lines.append(f"{'…' if len(line) > 160 and shared > 60 else ''}{line[max(0, shared - 60) if len(line) > 160 else 0:][:160]}")
-    return " // ".join(lines)
+    gone, come = (list(Counter(a) - Counter(b)) for a, b in ((old, new), (new, old)))
+    return " // ".join([_excerpt(line, gone) for line in come[:2]] or [f"- {line.strip()[:160]}" for line in gone[:2]])
+
+
+def _excerpt(line: str, others: Sequence[str]) -> str:
+    """The 160 characters around the place where a line leaves the one it is most like."""
+    shared = max(
+        (sum(1 for _ in takewhile(lambda p: p[0] == p[1], zip(line, o, strict=False))) for o in others), default=0
+    )
+    start = max(0, shared - 60) if len(line) > 160 else 0
+    return " ".join(f"{'…' if start else ''}{line[start : start + 160]}".split())
 
 
 # --- the run -------------------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ class Runtime:
         timer = threading.Timer(self.deadline, stop)
         timer.start()
         try:
-            assert child.stdin is not None and child.stdout is not None  # noqa: PT018  for the type checker
+            assert child.stdin is not None and child.stdout is not None
             send(child.stdin, (model, dict(feeds) if feeds is not None else None, optimise, folder))
             stage, words, outputs = receive(child.stdout)
             return Verdict(stage, words, tuple(outputs))
@@ -196,13 +196,14 @@ ASKED: dict[str, Callable[[bytes, Feeds | None, bool], Answer]] = {
 
 
 def answer(name: str, model: bytes, feeds: Feeds | None, optimise: bool) -> tuple[str, str, list[Any]]:
-    stage, outputs = "load", []
+    stage, words = "load", ""
+    outputs: list[Any] = []
     try:
         steps = ASKED[name](model, feeds, optimise)
         next(steps)
         stage = "run"
         outputs = next(steps) if feeds is not None else []
-        stage, words = "", ""
+        stage = ""
     except Exception as error:  # whatever a runtime raises is its verdict
         words = f"{type(error).__name__}: {error}"
         if "construct locale" in words:  # this machine lacks what StringNormalizer asks it for
