@@ -18,6 +18,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +162,7 @@ def main() -> int:
     cache = Path(options.cache) if options.cache else None
     if cache and cache.exists():
         CACHE.update({key: (stage, words) for key, (stage, words) in json.loads(cache.read_text()).items()})
-    SUBJECTS.extend(subjects(options))
+    SUBJECTS.extend(islice(subjects(options), 0, None, options.every))
     if not SUBJECTS:
         sys.exit("nothing to compare: give a folder with .onnx files, --package, --generated or --compositions N")
     tasks = [(index, options.target) for index in range(len(SUBJECTS))]
@@ -183,6 +184,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--generated", action="store_true", help="the node tests that the onnx package generates")
     parser.add_argument("--compositions", type=int, default=0, metavar="N", help="N seeded chains of two to six nodes")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--every", type=int, default=1, metavar="K", help="only each K-th of all these")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--list", type=int, default=10_000, metavar="N", help="list N disagreements of each sort")
     parser.add_argument("--cache", help="a file that keeps the runtime's verdicts between runs")

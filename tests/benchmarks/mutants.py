@@ -1,10 +1,10 @@
 """How many broken models are caught: `python -m tests.benchmarks.mutants [--count N] [--only KIND]` prints Markdown.
 
 Originals are the node tests that the installed onnx package generates (as they are, and with weights in place of
-inputs) and small networks. Each is broken in every kind of `tests.mutants`; what ONNX Runtime (optimisations off) then
-refuses, or runs with another result, is kept. Unsorted nodes, which it sorts by itself, are judged by ONNX's reference
-evaluator. Caught is what vexlint, with that runtime named as its target, reports as an error or a warning on the
-mutant and not on the original; onnx.checker what it refuses, onnx-doctor as vexlint.
+inputs), small networks and compositions. Each is broken in every kind of `tests.mutants`; what ONNX Runtime
+(optimisations off) then refuses, or runs with another result, is kept. Unsorted nodes, which it sorts by itself, are
+judged by ONNX's reference evaluator. Caught is what vexlint, with that runtime named as its target, reports as an error
+or a warning on the mutant and not on the original; onnx.checker what it refuses, onnx-doctor as vexlint.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ import json
 import multiprocessing
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -29,15 +28,18 @@ from typing import Any
 import onnx
 
 from tests import mutants
+from tests.benchmarks.doctor import diagnose
 from tests.benchmarks.judging import WEIGHTS, errors, judged, told
 from tests.benchmarks.truth import Runtime, Verdict
+from tests.compositions import composition
 from tests.feeds import agree, feeds_for
 from tests.networks import networks
 from tests.node_tests import NodeTest, frozen, node_tests
 from vexlint.values import FileReport
 
 NEWEST = onnx.defs.onnx_opset_version()
-REPEATS = 20  # how often a network is broken, as often as its nodes differ
+REPEATS = 8  # how often a network is broken, each time elsewhere
+CHAINS = range(10_000, 10_600)  # seeds of compositions that are broken too, none of those that `agreement` judges
 BATCH = 60
 JUDGES: dict[str, tuple[str, str]] = {"unsorted nodes": ("reference", "onnx")}  # kind -> who refuses it, the target
 USUAL = ("onnxruntime", "onnxruntime")
@@ -52,7 +54,8 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """`how` is "refused" or "changed", `words` what the runtime said, `found` the new findings as (code, severity)."""
+    """`how` is "refused" or "changed", `words` what the runtime said, `edit` the ONNX text that came, `found` vexlint's
+    new findings as "CODE severity", `unclear` why its report is incomplete."""
 
     kind: str
     original: str
@@ -89,6 +92,7 @@ def originals(seed: int) -> list[Original]:
         tests += [test, frozen(test)] if len(test.inputs) > 1 else [test]
     made = networks().items()
     tests += [NodeTest(f"{name}#{turn}", model, {}) for name, model in made for turn in range(REPEATS)]
+    tests += [NodeTest(f"composition {seed}", composition(seed, NEWEST), {}) for seed in CHAINS]
     random.Random(seed).shuffle(tests)
     return [Original(t.name, t.model.SerializeToString(), t.inputs) for t in tests]
 
@@ -211,13 +215,13 @@ def _excerpt(line: str, others: Sequence[str]) -> str:
 
 def run(kinds: Sequence[str], count: int, seed: int, jobs: int) -> list[Outcome]:
     """Breaks originals in order until every kind has `count` mutants or the originals are at their end."""
-    open_kinds, have = list(kinds), Counter[str]()
+    open_kinds, have, seen = list(kinds), Counter[str](), set[str]()
     outcomes: list[Outcome] = []
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
         for start in range(0, len(ORIGINALS), BATCH):
             tasks = [(i, tuple(open_kinds), seed) for i in range(start, min(start + BATCH, len(ORIGINALS)))]
             for outcome in pool.imap(work, tasks):
-                outcome.mutants = [m for m in outcome.mutants if _counted(have, m.kind, count)]
+                outcome.mutants = [m for m in outcome.mutants if _counted(have, seen, m, count)]
                 outcomes.append(outcome)
             open_kinds = [kind for kind in open_kinds if have[kind] < count]
             say(f"{start + len(tasks)} originals, {sum(have.values())} mutants, open: {len(open_kinds)} kinds")
@@ -226,9 +230,13 @@ def run(kinds: Sequence[str], count: int, seed: int, jobs: int) -> list[Outcome]
     return outcomes
 
 
-def _counted(have: Counter[str], kind: str, count: int) -> bool:
-    have[kind] += 1
-    return have[kind] <= count
+def _counted(have: Counter[str], seen: set[str], mutant: Mutant, count: int) -> bool:
+    """Whether a mutant is new and its kind still lacks some."""
+    if mutant.digest in seen or have[mutant.kind] >= count:
+        return False
+    seen.add(mutant.digest)
+    have[mutant.kind] += 1
+    return True
 
 
 def doctored(outcomes: Iterable[Outcome], program: str, folder: Path, seed: int) -> dict[str, bool]:
@@ -252,32 +260,6 @@ def doctored(outcomes: Iterable[Outcome], program: str, folder: Path, seed: int)
         said |= diagnose(program, paths[start : start + 100])
         say(f"onnx-doctor: {start} of {len(paths)}")
     return {digest: bool(said[after.name] - said[before.name]) for digest, before, after in pairs}
-
-
-def diagnose(program: str, paths: Sequence[Path]) -> dict[str, Counter[str]]:
-    """File name -> rule -> number of errors and warnings. It prints one JSON list a file; where one is lacking, the
-    batch is asked in halves, and a single file that ends without a list counts as found ("crash")."""
-    command = [program, "check", "--ort", "--severity", "warning", "--output-format", "json", *map(str, paths)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60 + 2 * len(paths), check=False)
-        lists = list(json_lists(done.stdout))
-    except (json.JSONDecodeError, subprocess.TimeoutExpired):
-        lists = []
-    if len(lists) == len(paths):
-        return {path.name: Counter(e["code"] for e in entries) for path, entries in zip(paths, lists, strict=True)}
-    if len(paths) == 1:
-        return {paths[0].name: Counter({"crash": 1})}
-    half = len(paths) // 2
-    return diagnose(program, paths[:half]) | diagnose(program, paths[half:])
-
-
-def json_lists(text: str) -> Iterator[list[dict[str, Any]]]:
-    """JSON values printed one after another."""
-    decoder, at = json.JSONDecoder(), 0
-    while at < len(text := text.rstrip()):
-        value, at = decoder.raw_decode(text, at)
-        at += len(text[at:]) - len(text[at:].lstrip())
-        yield value
 
 
 # --- the report ----------------------------------------------------------------------------------------------------
