@@ -15,6 +15,7 @@ import pytest
 
 from tests.field import limits, meanings, numbers, operators, opsets, resizes, shapes, structure, suppression
 from tests.field.case import Case, Verdict
+from tests.mutants.common import nodes
 from tests.support import judge
 from vexlint.values import FileReport, Finding, Place, VexlintError
 
@@ -82,7 +83,7 @@ def test_there_are_69_cases_each_with_a_verdict_or_a_reason() -> None:
 def test_models_are_those_of_the_reports(case: Case) -> None:
     model = case.model()
     assert onnx.ModelProto.FromString(model.SerializeToString()) == model
-    named = {name for node in model.graph.node for name in (node.name, *node.output)}
+    named = {name for node in nodes(model) for name in (node.name, *node.output)}
     named |= {v.name for v in (*model.graph.input, *model.graph.output, *model.graph.initializer)}
     assert all(set(verdict.at) <= named for verdict in case.verdicts)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import onnx
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from tests.mutants.common import (
     TYPES,
@@ -61,15 +63,26 @@ def _differ(a: bytes | None, b: bytes | None) -> bool:
 
 
 def missing_required_input(model: ModelProto, dice: Dice) -> bool:
-    found = [n for n in nodes(model) if n.input]
+    opsets = {"" if e.domain == "ai.onnx" else e.domain: e.version for e in model.opset_import}
+    found = [(node, index) for node in nodes(model) for index in _required(node, opsets)]
     if not found:
         return False
-    node = dice.choice(found)
-    if dice.random() < 0.5:
+    node, index = dice.choice(found)
+    if index == len(node.input) - 1 and dice.random() < 0.7:
         del node.input[-1]
     else:
-        node.input[dice.randrange(len(node.input))] = ""
+        node.input[index] = ""
     return True
+
+
+def _required(node: NodeProto, opsets: Mapping[str, int]) -> list[int]:
+    """The inputs of a node that its operator cannot do without."""
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opsets.get(node.domain, 1), node.domain)
+    except onnx.defs.SchemaError:
+        return []
+    single = onnx.defs.OpSchema.FormalParameterOption.Single
+    return [i for i, formal in enumerate(schema.inputs) if formal.option == single and i < len(node.input)]
 
 
 def extra_input(model: ModelProto, dice: Dice) -> bool:
