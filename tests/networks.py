@@ -61,12 +61,13 @@ def quantized(opset: int) -> ModelProto:
     scale, zero = m.constant(0.02), m.constant(0, np.int8)
     q = m.add("QuantizeLinear", "x", scale, zero, at="/q")
     d = m.add("DequantizeLinear", q, scale, zero, at="/q")
-    weight = m.constant(m.dice.integers(-100, 100, (4, 3, 3, 3)), np.int8)
-    scales = m.constant(m.dice.random(4) * 0.01 + 0.01)
-    w = m.add("DequantizeLinear", weight, scales, m.constant(np.zeros(4), np.int8), axis=0, at="/w")
-    y = m.add("Conv", d, w, m.weight(4), kernel_shape=[3, 3], pads=[1, 1, 1, 1], at="/conv")
-    m.add("Relu", y, out="y")
-    return m.model([tensor("x", 1, 3, 8, 8)], [tensor("y", 1, 4, 8, 8)], opset)
+    weight = m.constant(m.dice.integers(-100, 100, (16, 3, 3, 3)), np.int8)
+    scales = m.constant(m.dice.random(16) * 0.01 + 0.01)
+    w = m.add("DequantizeLinear", weight, scales, m.constant(np.zeros(16), np.int8), axis=0, at="/w")
+    y = m.add("Relu", m.add("Conv", d, w, m.weight(16), kernel_shape=[3, 3], pads=[1, 1, 1, 1], at="/conv"))
+    after = m.constant(0.03), m.constant(3, np.uint8)
+    m.add("DequantizeLinear", m.add("QuantizeLinear", y, *after, at="/after"), *after, out="y")
+    return m.model([tensor("x", 1, 3, 8, 8)], [tensor("y", 1, 16, 8, 8)], opset)
 
 
 def reductions(opset: int) -> ModelProto:
