@@ -38,7 +38,7 @@ from tests.node_tests import NodeTest, frozen, node_tests
 from vexlint.values import FileReport
 
 NEWEST = onnx.defs.onnx_opset_version()
-REPEATS = 8  # how often a network is broken, each time elsewhere
+REPEATS = 24  # how often a network is broken, each time elsewhere
 CHAINS = range(10_000, 10_600)  # seeds of compositions that are broken too, none of those that `agreement` judges
 BATCH = 60
 JUDGES: dict[str, tuple[str, str]] = {"unsorted nodes": ("reference", "onnx")}  # kind -> who refuses it, the target

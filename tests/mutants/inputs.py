@@ -14,6 +14,8 @@ from tests.mutants.common import (
     nodes,
 )
 
+EITHER_WAY = ("Sub", "Div", "Pow", "Mod", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Where", "BitShift")
+
 
 def wrong_input_dtype(model: ModelProto, dice: Dice) -> bool:
     """A graph input declared, or an initializer stored, as another type."""
@@ -32,11 +34,11 @@ def wrong_input_dtype(model: ModelProto, dice: Dice) -> bool:
 
 
 def swapped_inputs(model: ModelProto, dice: Dice) -> bool:
-    """Two inputs of different types or shapes in each other's place. Two of one type and shape leave no trace in the
-    file: nobody could tell."""
+    """Two inputs of different types or shapes in each other's place. Two of one type and shape, or of an operator that
+    broadcasts either way, leave no trace in the file: nobody could tell."""
     types = _types(model)
     found = []
-    for node in nodes(model):
+    for node in (n for n in nodes(model) if n.op_type not in EITHER_WAY):
         places = [i for i, name in enumerate(node.input) if name]
         pairs = [(a, b) for a in places for b in places if a < b]
         found += [(node, a, b) for a, b in pairs if _differ(types.get(node.input[a]), types.get(node.input[b]))]
@@ -63,8 +65,7 @@ def _differ(a: bytes | None, b: bytes | None) -> bool:
 
 
 def missing_required_input(model: ModelProto, dice: Dice) -> bool:
-    opsets = {"" if e.domain == "ai.onnx" else e.domain: e.version for e in model.opset_import}
-    found = [(node, index) for node in nodes(model) for index in _required(node, opsets)]
+    found = [(node, index) for node in nodes(model) for index in _required(node, _opsets(model))]
     if not found:
         return False
     node, index = dice.choice(found)
@@ -77,21 +78,37 @@ def missing_required_input(model: ModelProto, dice: Dice) -> bool:
 
 def _required(node: NodeProto, opsets: Mapping[str, int]) -> list[int]:
     """The inputs of a node that its operator cannot do without."""
-    try:
-        schema = onnx.defs.get_schema(node.op_type, opsets.get(node.domain, 1), node.domain)
-    except onnx.defs.SchemaError:
-        return []
+    schema = _schema(node, opsets)
     single = onnx.defs.OpSchema.FormalParameterOption.Single
-    return [i for i, formal in enumerate(schema.inputs) if formal.option == single and i < len(node.input)]
+    formals = schema.inputs if schema else []
+    return [i for i, formal in enumerate(formals) if formal.option == single and i < len(node.input)]
 
 
 def extra_input(model: ModelProto, dice: Dice) -> bool:
-    found = [n for n in nodes(model) if n.input]
+    """One input more, where an operator does not take any number of them."""
+    found = [n for n in nodes(model) if n.input and not _takes_any(n, _opsets(model))]
     if not found:
         return False
     node = dice.choice(found)
     node.input.append(dice.choice([name for name in node.input if name] or [""]))
     return True
+
+
+def _takes_any(node: NodeProto, opsets: Mapping[str, int]) -> bool:
+    variadic = onnx.defs.OpSchema.FormalParameterOption.Variadic
+    schema = _schema(node, opsets)
+    return schema is not None and any(formal.option == variadic for formal in schema.inputs)
+
+
+def _opsets(model: ModelProto) -> dict[str, int]:
+    return {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in model.opset_import}
+
+
+def _schema(node: NodeProto, opsets: Mapping[str, int]) -> onnx.defs.OpSchema | None:
+    try:
+        return onnx.defs.get_schema(node.op_type, opsets.get(node.domain, 1), node.domain)
+    except onnx.defs.SchemaError:
+        return None
 
 
 def dangling_input(model: ModelProto, dice: Dice) -> bool:
