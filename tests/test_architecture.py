@@ -21,7 +21,7 @@ CLEAN = ROOT / "golden_models" / "shapes_detector" / "clean.onnx"
 ROOMS = [
     ("values", "files"),
     ("model",),
-    ("config", "targets", "composites", "inline"),
+    ("config", "tables", "targets", "composites", "inline"),
     ("checks",),
     ("rulebook",),
     ("engine", "paths"),
@@ -38,10 +38,11 @@ ROOMS = [
 ]
 # What a room does not import although it lies below
 NEVER = {
-    "report": {"model", "config", "targets", "checks", "engine", "runtimes", "verify"},
+    "report": {"model", "config", "tables", "targets", "checks", "engine", "runtimes", "verify"},
     "config": {"model"},
+    "tables": {"model", "config"},
     "targets": {"model"},
-    "runtimes": {"model", "config", "targets", "checks", "engine"},
+    "runtimes": {"model", "config", "tables", "targets", "checks", "engine"},
 }
 
 

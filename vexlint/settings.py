@@ -33,10 +33,10 @@ def settle(
     for waiver in project.waivers:
         rulebook.find(book, waiver.rule)
     for plugin in project.plugins:
-        targets.resolve(list(plugin.targets))
+        targets.resolve(list(plugin.targets), project.own_targets)
     if project.composites:
         composites.find("", "", project.composites)
-    judged, notes = targets.resolve(list(target or project.targets))
+    judged, notes = targets.resolve(list(target or project.targets), project.own_targets)
     return Settings(
         rules=rulebook.select(book, tuple(select) or project.select, (*project.ignore, *ignore)),
         config=replace(project, fail_on=Severity(fail_on) if fail_on else project.fail_on),

@@ -9,21 +9,24 @@ from vexlint.model.schemas import plain_domain
 DEPTH = 1000  # nodes followed upstream before a type counts as unknown
 
 
-def element_type(value: Value | None, depth: int = DEPTH) -> str:
+def element_type(value: Value | None, depth: int = DEPTH, *, infer: bool = True) -> str:
     """The element type of a value as ONNX text names it ("float", "int64"), "" where it is not known.
 
     Where neither the file nor inference says it, a node's type variable does: an output has the type of an input with
     the same variable. A custom node is taken to keep the type of its first input: activations do, and what is made of
-    that is proven by running it.
+    that is proven by running it. Without `infer` what the file does not declare is followed upstream only: shape
+    inference is not started, and less is known.
     """
     if value is None or depth == 0:
         return ""
-    shape = value.shape
+    shape = value.shape if infer else None
+    if not infer and (declared := _declared(value)):
+        return declared
     if shape is not None and shape.dtype != tensors.dtype_name(0):
         return shape.dtype
     maker = value.producer
     if maker is not None:
-        return _made_type(maker, maker.outputs.index(value.name), depth)
+        return _made_type(maker, maker.outputs.index(value.name), depth, infer)
     home = value.home
     return _passed(home, value.name, depth) if home is not None and home.is_function else _declared(value)
 
@@ -39,12 +42,14 @@ def _passed(function: Graph, name: str, depth: int) -> str:
 
 def _declared(value: Value) -> str:
     home = value.home
+    if home is not None and value.name in home.initializers:
+        return tensors.dtype_name(home.initializers[value.name].data_type)
     entry = home.declared.get(value.name) if home else None
     known = entry is not None and entry.type.HasField("tensor_type") and entry.type.tensor_type.elem_type
     return tensors.dtype_name(known) if known else ""
 
 
-def _made_type(node: Node, position: int, depth: int) -> str:
+def _made_type(node: Node, position: int, depth: int, infer: bool) -> str:
     if node.op == "Cast" and not node.domain:
         return tensors.dtype_name(node.attribute("to") or 0)
     if node.op == "Constant" and not node.domain:
@@ -52,12 +57,12 @@ def _made_type(node: Node, position: int, depth: int) -> str:
         return tensors.dtype_name(tensor.data_type) if tensor is not None else ""
     schema = node.schema
     if schema is None:
-        return element_type(node.input(0), depth - 1)
+        return element_type(node.input(0), depth - 1, infer=infer)
     formal = schema.outputs[min(position, len(schema.outputs) - 1)]
     if not formal.type_var:
         return formal.types[0].removeprefix("tensor(").removesuffix(")") if len(formal.types) == 1 else ""
     for index in range(len(node.inputs)):
         source = schema.inputs[min(index, len(schema.inputs) - 1)]
-        if source.type_var == formal.type_var and (found := element_type(node.input(index), depth - 1)):
+        if source.type_var == formal.type_var and (found := element_type(node.input(index), depth - 1, infer=infer)):
             return found
     return ""
