@@ -23,6 +23,7 @@ ROOMS = [
     ("model",),
     ("config", "tables", "targets", "composites", "inline"),
     ("checks",),
+    ("probing",),
     ("rulebook",),
     ("engine", "paths"),
     ("settings", "contract"),

@@ -120,6 +120,10 @@ class Difference:
     size: str  # how large, in words or numbers: "1.36", "output shape"
     when: Restriction
 
+    def holds(self, version: str) -> bool:
+        """Whether a version of the runtime is among those it was seen in."""
+        return numbers(self.since) <= numbers(version) <= numbers(self.until)
+
 
 @dataclass(frozen=True, slots=True)
 class Target:

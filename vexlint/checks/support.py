@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 from vexlint.model import schemas
 from vexlint.model.dtypes import element_type
 from vexlint.model.model import Model, Node, Value
-from vexlint.tables import DEFAULT_RULE, Difference, Operator, Restriction, Target, differences, numbers
+from vexlint.tables import DEFAULT_RULE, Operator, Restriction, Target, differences
 
 Verdict = Literal["refuses", "differs", "falls-back", "needs-plugin"]
 
@@ -90,17 +90,17 @@ def model_types(model: Model) -> frozenset[str]:
 def _mentioned(model: Model) -> Iterator[str]:
     from vexlint.model import tensors
 
-    numbers_seen = {1, 7, 9}
+    seen = {1, 7, 9}
     for graph in model.graphs:
-        numbers_seen.update(t.data_type for t in graph.initializers.values())
-        numbers_seen.update(v.type.tensor_type.elem_type for v in graph.declared.values())
+        seen.update(t.data_type for t in graph.initializers.values())
+        seen.update(v.type.tensor_type.elem_type for v in graph.declared.values())
     for node in model.nodes("Cast"):
-        numbers_seen.add(node.attribute("to") or 0)
+        seen.add(node.attribute("to") or 0)
     for node in model.nodes("Constant", "ConstantOfShape"):
         if (tensor := node.attribute("value")) is not None:
-            numbers_seen.add(tensor.data_type)
-    numbers_seen.discard(0)
-    yield from (tensors.dtype_name(n) for n in numbers_seen)
+            seen.add(tensor.data_type)
+    seen.discard(0)
+    yield from (tensors.dtype_name(n) for n in seen)
 
 
 def _lacking(node: Node, target: Target, since: int, reason: str, entry: Operator) -> Judgement:
@@ -128,12 +128,8 @@ def _changed(node: Node, target: Target, since: int) -> tuple[Judgement, ...]:
     return tuple(
         Judgement("differs", d.when.rule, d.when.why, {"version": since, "size": d.size})
         for d in differences(target.runtime).get(node.op, ())
-        if _within(target.version, d) and _holds(d.when, node, since)
+        if d.holds(target.version) and _holds(d.when, node, since)
     )
-
-
-def _within(version: str, difference: Difference) -> bool:
-    return numbers(difference.since) <= numbers(version) <= numbers(difference.until)
 
 
 def _refused_types(node: Node, target: Target, entry: Operator, schema: schemas.Operator | None) -> list[Judgement]:
@@ -240,4 +236,6 @@ def describe(limit: Restriction) -> str:
     parts += [f"input {i} of type {' or '.join(types)}" for i, types in limit.types.items()]
     parts += [f"input {i} of rank {' or '.join(map(str, ranks))}" for i, ranks in limit.ranks.items()]
     parts += [f"input {i} of a rank other than {', '.join(map(str, r))}" for i, r in limit.ranks_only.items()]
+    parts += ["axis is not the last one"] if limit.axis_inside else []
+    parts += ["a scale is below 1"] if limit.shrinks else []
     return ", ".join(parts)
