@@ -21,7 +21,7 @@ CLEAN = ROOT / "golden_models" / "shapes_detector" / "clean.onnx"
 ROOMS = [
     ("values", "files"),
     ("model",),
-    ("config", "tables", "targets", "composites", "inline"),
+    ("config", "tables", "changes", "targets", "composites", "inline"),
     ("checks",),
     ("probing",),
     ("rulebook",),

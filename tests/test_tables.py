@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vexlint import config, tables, targets
+from vexlint.changes import changes
 from vexlint.checks.support import Judgement, describe, interesting, judge
 from vexlint.config import OwnTarget
 from vexlint.files import rules_folder
@@ -295,3 +296,12 @@ def test_file_content_is_one_line_an_operator() -> None:
         lines = path.read_text("utf-8").splitlines()
         data = json.loads("\n".join(lines))
         assert len(lines) <= len(data) + len(data["operators"]) + 4
+
+
+def test_changes_name_schema_versions_that_exist() -> None:
+    found = [c for made in changes().values() for c in made]
+    assert {c.kind for c in found} == {"silent", "moved", "extended"}
+    for change in found:
+        assert change.since in schemas.versions("", change.op), f"{change.op} {change.since}"
+        assert change.what
+    assert [(c.since, c.kind) for c in changes()["Softmax"]] == [(13, "silent")]

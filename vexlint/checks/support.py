@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Literal, cast
 
 from vexlint.model import schemas
-from vexlint.model.dtypes import element_type
+from vexlint.model.dtypes import stated_type
 from vexlint.model.model import Model, Node, Value
 from vexlint.tables import DEFAULT_RULE, Operator, Restriction, Target, differences
 
@@ -26,7 +26,6 @@ QUANTIZED = frozenset({"DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", 
 DATA_DEPENDENT = frozenset({"NonZero", "Unique", "Compress"})
 WIDE = frozenset({"double", "int64", "uint64", "uint8", "bool"})
 SHAPE_READERS = frozenset({"Shape", "Size"})
-FOLLOWED = 50  # nodes followed upstream for an element type
 WALK = 200  # nodes looked at upstream before "does it vary?" stays open
 
 
@@ -67,18 +66,24 @@ def judge(node: Node, target: Target) -> tuple[Judgement, ...]:
 
 def interesting(model: Model, target: Target) -> Iterator[Node]:
     """The nodes that `judge` could say something about: a look at each operator of the file, not at each node."""
+    imports = {(d, opset) for graph in model.graphs for d, opset in graph.opsets.items()}
     for (domain, op), nodes in model.operators.items():
         plain = "" if target.ignores_domain and schemas.versions("", op) else domain
+        meant = [schemas.operator(plain, op, opset) for d, opset in imports if d == plain]
+        versions = {schema.since if schema else 0 for schema in meant} or {0}
         entry = target.operator(plain, op)
-        changed = not plain and op in differences(target.runtime)
-        if changed or (entry is not None and (entry.refuses or entry.limits or _unusual(model, entry))):
+        limits = list(entry.limits) if entry else []
+        if not plain:
+            limits += [d.when for d in differences(target.runtime).get(op, ()) if d.holds(target.version)]
+        if any(not limit.versions or not versions.isdisjoint(limit.versions) for limit in limits) or (
+            entry is not None and any(entry.reason(v) is not None or _unusual(model, entry, v) for v in versions)
+        ):
             yield from nodes
 
 
-def _unusual(model: Model, entry: Operator) -> bool:
-    """Whether a type that the table refuses occurs in the file at all."""
-    present = model_types(model)
-    return any(variable.refused & present for row in entry.types.values() for variable in row.values())
+def _unusual(model: Model, entry: Operator, since: int) -> bool:
+    """Whether a type that the table refuses at a schema version occurs in the file at all."""
+    return any(types.refused & model_types(model) for types in entry.types.get(since, {}).values())
 
 
 @lru_cache(maxsize=1)
@@ -173,7 +178,12 @@ def _holds(limit: Restriction, node: Node, since: int) -> bool:
 
 
 def _type(node: Node, position: int) -> str:
-    return element_type(node.input(position), FOLLOWED, infer=False)
+    return stated_type(node.input(position), _known_types(node.graph.model))
+
+
+@lru_cache(maxsize=1)
+def _known_types(_: Model) -> dict[tuple[str, str], str]:
+    return {}
 
 
 def _other(value: Any, allowed: tuple[Any, ...]) -> bool:

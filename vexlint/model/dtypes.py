@@ -7,26 +7,24 @@ from vexlint.model.model import Graph, Node, Value
 from vexlint.model.schemas import plain_domain
 
 DEPTH = 1000  # nodes followed upstream before a type counts as unknown
+STATED = 50  # the same without inference
 
 
-def element_type(value: Value | None, depth: int = DEPTH, *, infer: bool = True) -> str:
+def element_type(value: Value | None, depth: int = DEPTH) -> str:
     """The element type of a value as ONNX text names it ("float", "int64"), "" where it is not known.
 
     Where neither the file nor inference says it, a node's type variable does: an output has the type of an input with
     the same variable. A custom node is taken to keep the type of its first input: activations do, and what is made of
-    that is proven by running it. Without `infer` what the file does not declare is followed upstream only: shape
-    inference is not started, and less is known.
+    that is proven by running it.
     """
     if value is None or depth == 0:
         return ""
-    shape = value.shape if infer else None
-    if not infer and (declared := _declared(value)):
-        return declared
+    shape = value.shape
     if shape is not None and shape.dtype != tensors.dtype_name(0):
         return shape.dtype
     maker = value.producer
     if maker is not None:
-        return _made_type(maker, maker.outputs.index(value.name), depth, infer)
+        return _made_type(maker, maker.outputs.index(value.name), depth)
     home = value.home
     return _passed(home, value.name, depth) if home is not None and home.is_function else _declared(value)
 
@@ -42,14 +40,12 @@ def _passed(function: Graph, name: str, depth: int) -> str:
 
 def _declared(value: Value) -> str:
     home = value.home
-    if home is not None and value.name in home.initializers:
-        return tensors.dtype_name(home.initializers[value.name].data_type)
     entry = home.declared.get(value.name) if home else None
     known = entry is not None and entry.type.HasField("tensor_type") and entry.type.tensor_type.elem_type
     return tensors.dtype_name(known) if known else ""
 
 
-def _made_type(node: Node, position: int, depth: int, infer: bool) -> str:
+def _made_type(node: Node, position: int, depth: int) -> str:
     if node.op == "Cast" and not node.domain:
         return tensors.dtype_name(node.attribute("to") or 0)
     if node.op == "Constant" and not node.domain:
@@ -57,12 +53,44 @@ def _made_type(node: Node, position: int, depth: int, infer: bool) -> str:
         return tensors.dtype_name(tensor.data_type) if tensor is not None else ""
     schema = node.schema
     if schema is None:
-        return element_type(node.input(0), depth - 1, infer=infer)
+        return element_type(node.input(0), depth - 1)
     formal = schema.outputs[min(position, len(schema.outputs) - 1)]
     if not formal.type_var:
         return formal.types[0].removeprefix("tensor(").removesuffix(")") if len(formal.types) == 1 else ""
     for index in range(len(node.inputs)):
         source = schema.inputs[min(index, len(schema.inputs) - 1)]
-        if source.type_var == formal.type_var and (found := element_type(node.input(index), depth - 1, infer=infer)):
+        if source.type_var == formal.type_var and (found := element_type(node.input(index), depth - 1)):
+            return found
+    return ""
+
+
+def stated_type(value: Value | None, known: dict[tuple[str, str], str], depth: int = STATED) -> str:
+    """As `element_type`, but only what declarations and schemas state: shape inference is not started and nothing is
+    taken for granted of a custom node. `known` remembers what was found between calls on the same model."""
+    if value is None or depth == 0:
+        return ""
+    key = (value.graph.path, value.name)
+    if key not in known:
+        home, maker = value.home, value.producer
+        tensor = home.initializers.get(value.name) if home else None
+        found = tensors.dtype_name(tensor.data_type) if tensor is not None else _declared(value)
+        if not found and maker is not None:
+            found = _stated_output(maker, maker.outputs.index(value.name), known, depth)
+        if not found:
+            return ""
+        known[key] = found
+    return known[key]
+
+
+def _stated_output(node: Node, position: int, known: dict[tuple[str, str], str], depth: int) -> str:
+    schema = node.schema
+    if (node.op in ("Cast", "Constant") and not node.domain) or schema is None or not schema.outputs:
+        return "" if schema is None else _made_type(node, position, depth)
+    formal = schema.outputs[min(position, len(schema.outputs) - 1)]
+    if not formal.type_var:
+        return formal.types[0].removeprefix("tensor(").removesuffix(")") if len(formal.types) == 1 else ""
+    for index in range(len(node.proto.input) if schema.inputs else 0):
+        source = schema.inputs[min(index, len(schema.inputs) - 1)]
+        if source.type_var == formal.type_var and (found := stated_type(node.input(index), known, depth - 1)):
             return found
     return ""
