@@ -21,8 +21,9 @@ CLEAN = ROOT / "golden_models" / "shapes_detector" / "clean.onnx"
 ROOMS = [
     ("values", "files"),
     ("model",),
-    ("config", "targets", "composites", "inline"),
+    ("config", "tables", "changes", "targets", "composites", "inline"),
     ("checks",),
+    ("probing",),
     ("rulebook",),
     ("engine", "paths", "show"),
     ("settings", "contract", "baseline", "repository"),
@@ -39,10 +40,11 @@ ROOMS = [
 ]
 # What a room does not import although it lies below
 NEVER = {
-    "report": {"model", "config", "targets", "checks", "engine", "runtimes", "verify"},
+    "report": {"model", "config", "tables", "targets", "checks", "engine", "runtimes", "verify"},
     "config": {"model"},
+    "tables": {"model", "config"},
     "targets": {"model"},
-    "runtimes": {"model", "config", "targets", "checks", "engine"},
+    "runtimes": {"model", "config", "tables", "targets", "checks", "engine"},
 }
 
 

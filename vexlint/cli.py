@@ -20,6 +20,7 @@ from vexlint.commands.fix import fix
 from vexlint.commands.pages import contract, explain, rules
 from vexlint.commands.probe import probe
 from vexlint.commands.show import show
+from vexlint.commands.targets import targets
 from vexlint.commands.verify import verify
 from vexlint.values import VexlintError
 
@@ -33,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (check, fix, verify, probe, contract, show, explain, rules):
+for command in (check, fix, verify, probe, contract, show, explain, rules, targets):
     app.command()(command)
 app.add_typer(baseline.app, name="baseline")
 

@@ -84,6 +84,20 @@ class Plugin:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnTarget:
+    """One `[[target]]` entry: a known target (`extends`) under a name of its own, with operators added, removed or
+    limited and the plugins it brings. Operators are written `Op`, or `domain::Op`; `limits` holds raw tables in the
+    language of target files (docs/targets.md)."""
+
+    name: str
+    extends: str
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    limits: Mapping[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything a project configured; the default says nothing. `folder` is where its globs start.
 
@@ -100,6 +114,7 @@ class Config:
     waivers: tuple[Waiver, ...] = ()
     plugins: tuple[Plugin, ...] = ()
     composites: Mapping[str, str] = field(default_factory=dict)
+    own_targets: tuple[OwnTarget, ...] = ()
 
     def contract(self, path: Path) -> Contract:
         """The entry for this file, the empty contract where there is none. Raises VexlintError where two match."""
@@ -152,7 +167,7 @@ def load(path: Path) -> Config:
 def parse(data: dict[str, Any], path: Path) -> Config:
     """A configuration from its TOML tables; `path` is the file they come from, for messages and globs."""
     read = _Reader(path)
-    known = ["targets", "fail_on", "select", "ignore", "profile", "model", "waive", "plugin", "composites"]
+    known = ["targets", "fail_on", "select", "ignore", "profile", "model", "waive", "plugin", "composites", "target"]
     read.keys(data, known, "")
     if "select" in data and "profile" in data:
         raise read.fail("", "select and profile both say which rules run: leave one of them out")
@@ -167,6 +182,7 @@ def parse(data: dict[str, Any], path: Path) -> Config:
         waivers=tuple(_waiver(read, e, f"waive {i}: ") for i, e in read.tables(data, "waive")),
         plugins=tuple(_plugin(read, e, f"plugin {i}: ") for i, e in read.tables(data, "plugin")),
         composites=_composites(read, data),
+        own_targets=tuple(_own_target(read, e, f"target {i}: ") for i, e in read.tables(data, "target")),
     )
 
 
@@ -318,3 +334,23 @@ def _composites(read: _Reader, data: dict[str, Any]) -> dict[str, str]:
 def _plugin(read: _Reader, table: dict[str, Any], where: str) -> Plugin:
     read.keys(table, ["operator", "targets"], where)
     return Plugin(read.text(table, "operator", where), read.strings(table, "targets", where))
+
+
+def _own_target(read: _Reader, table: dict[str, Any], where: str) -> OwnTarget:
+    read.keys(table, ["name", "extends", "add", "remove", "plugins", "limit"], where)
+    limits: dict[str, tuple[dict[str, Any], ...]] = {}
+    for number, limit in read.tables(table, "limit"):
+        op = read.text(limit, "op", f"{where}limit {number}: ")
+        rest = {key: value for key, value in limit.items() if key != "op"}
+        limits[op] = (*limits.get(op, ()), rest)
+    name = read.text(table, "name", where)
+    if "@" in name:
+        raise read.fail(where, f"name = {name!r}: '@' is for versions of known runtimes; choose another name")
+    return OwnTarget(
+        name=name,
+        extends=read.text(table, "extends", where),
+        add=read.strings(table, "add", where),
+        remove=read.strings(table, "remove", where),
+        plugins=read.strings(table, "plugins", where),
+        limits=limits,
+    )

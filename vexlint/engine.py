@@ -14,7 +14,7 @@ from vexlint.model.model import Model
 from vexlint.model.read import read
 from vexlint.model.wire import Unreadable
 from vexlint.rulebook import Rule
-from vexlint.targets import Target
+from vexlint.tables import Target
 from vexlint.values import FileReport, Finding, Hit, Place, Probe, Severity, Status, Verdict, VexlintError, Waived
 
 UNREADABLE, TIMED_OUT, LAPSED = "VEX001", "VEX002", "VEX003"

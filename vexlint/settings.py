@@ -36,10 +36,10 @@ def settle(
     for waiver in project.waivers:
         rulebook.find(book, waiver.rule)
     for plugin in project.plugins:
-        targets.resolve(list(plugin.targets))
+        targets.resolve(list(plugin.targets), project.own_targets)
     if project.composites:
         composites.find("", "", project.composites)
-    judged, notes = targets.resolve(list(target or project.targets))
+    judged, notes = targets.resolve(list(target or project.targets), project.own_targets)
     chosen = tuple(select) if select or profile else project.select
     held = profile or ("" if select else project.profile) or PROFILES[0]
     return Settings(

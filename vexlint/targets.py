@@ -2,57 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING
 
+from vexlint import tables
 from vexlint.files import nearest, rules_folder
+from vexlint.tables import Target
 from vexlint.values import VexlintError
 
-Basis = Literal["enforced", "documented", "none", "unknown"]
+if TYPE_CHECKING:
+    from vexlint.config import OwnTarget
+
 Name = tuple[str, tuple[int, ...]]  # runtime, version numbers
 
 ALIASES = {
-    "ort": "onnxruntime",
-    "onnxruntime-cpu": "onnxruntime",
-    "trt": "tensorrt",
-    "rtx": "tensorrt-rtx",
-    "ov": "openvino",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A version limit with what it rests on. `min` and `max` are inclusive; None where there is none known.
-
-    basis: "enforced" the runtime refuses beyond it; "documented" its makers say so; "none" it accepts any number;
-    "unknown" nobody has said.
-    """
-
-    max: int | None
-    basis: Basis
-    min: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """One runtime version. `named` is True where the user named it, False for a default target."""
-
-    runtime: str
-    version: str
-    opsets: Mapping[str, Limit]  # domain ("" is ai.onnx) -> limit; a domain that is not in it has none known
-    ir: Limit
-    dynamic_shapes: Literal["runs", "profile", "static"]
-    source: str
-    named: bool = False
-
-    def __str__(self) -> str:
-        return "onnx" if self.runtime == "onnx" else f"{self.runtime}@{self.version}"
+    "ort": "onnxruntime", "onnxruntime-cpu": "onnxruntime", "trt": "tensorrt", "rtx": "tensorrt-rtx", "ov": "openvino",
+    "opencv": "opencv-dnn", "coreml-mlprogram": "coreml", "rknn-toolkit2": "rknn", "pnnx": "ncnn",
+}  # fmt: skip
 
 
 def default_names() -> list[str]:
@@ -61,18 +31,21 @@ def default_names() -> list[str]:
     return names
 
 
-def resolve(names: list[str]) -> tuple[tuple[Target, ...], list[str]]:
+def resolve(names: list[str], own: tuple[OwnTarget, ...] = ()) -> tuple[tuple[Target, ...], list[str]]:
     """The targets of these names, or the default ones where the list is empty, and notes on versions not known exactly.
 
     A version may be left out (the newest known), be a prefix (`onnxruntime@1.32`), or lie between known ones (the
-    nearest lower one is taken, and a note says so). Raises VexlintError for a runtime that is not known and for a
-    version below the oldest known.
+    nearest lower one is taken, and a note says so). `own` are the configuration's targets, called by their names alone.
+    Raises VexlintError for a runtime that is not known and for a version below the oldest known.
     """
     chosen: list[Target] = []
     notes: list[str] = []
     for name in names or default_names():
-        path, note = _find(name)
+        mine = next((o for o in own if o.name == name), None)
+        path, note = _find(mine.extends if mine else name, [o.name for o in own])
         target = _load(path, bool(names))
+        if mine:
+            target = _extended(target, mine)
         if target not in chosen:
             chosen.append(target)
         notes += [note] if note else []
@@ -81,6 +54,8 @@ def resolve(names: list[str]) -> tuple[tuple[Target, ...], list[str]]:
 
 def covers(name: str, target: Target) -> bool:
     """Whether a name as a user writes it (an alias, a version's prefix or none) stands for this target."""
+    if name == target.name:
+        return True
     runtime, _, version = name.partition("@")
     same = ALIASES.get(runtime, runtime) == target.runtime
     return same and f"{target.version}.".startswith(f"{version}." if version else "")
@@ -94,23 +69,25 @@ def known() -> list[str]:
 @cache
 def _index() -> dict[Name, tuple[str, Path]]:
     found = {}
-    for path in (rules_folder() / "targets").glob("*.json"):
+    for path in (rules_folder() / "targets").glob("*-*.json"):
         runtime, _, version = path.stem.rpartition("-")
         found[runtime, _numbers(version)] = (version, path)
     return found
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
+    return tables.numbers(version)
 
 
-def _find(name: str) -> tuple[Path, str]:
+def _find(name: str, own: list[str]) -> tuple[Path, str]:
     runtime, _, version = name.partition("@")
     runtime = ALIASES.get(runtime, runtime)
     versions = sorted(v for r, v in _index() if r == runtime)
     if not versions:
-        runtimes = sorted({r for r, _ in _index()})
-        raise VexlintError(f"unknown target {name!r}{nearest(runtime, runtimes)}; known: {', '.join(runtimes)}")
+        runtimes = [*own, *sorted({r for r, _ in _index()})]
+        raise VexlintError(
+            f"unknown target {name!r}{nearest(name if own else runtime, runtimes)}; known: {', '.join(runtimes)}"
+        )
     if version and not re.fullmatch(r"\d+(\.\d+)*", version):
         newest = _index()[runtime, versions[-1]][0]
         raise VexlintError(f"target {name!r}: {version!r} is no version; write {runtime}@{newest}")
@@ -132,13 +109,21 @@ def _find(name: str) -> tuple[Path, str]:
 
 @cache
 def _load(path: Path, named: bool) -> Target:
-    data: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return Target(
-        runtime=data["runtime"],
-        version=data["version"],
-        opsets={d: Limit(**limit) for d, limit in data["opsets"].items()},
-        ir=Limit(**data["ir"]),
-        dynamic_shapes=data["dynamic_shapes"],
-        source=data["source"],
-        named=named,
-    )
+    return tables.load(path, named)
+
+
+def _extended(base: Target, own: OwnTarget) -> Target:
+    """A known target with what the configuration changes. Raises VexlintError for an entry that is none."""
+    table = dict(base.table)
+    for op in own.remove:
+        table[op] = {"refuses": {tables.ANY: f"{own.name} has it not"}}
+    for op in own.add:
+        table[op] = {"runs": tables.ANY}
+    for op, limits in own.limits.items():
+        entry = table.get(op, {"runs": tables.ANY})
+        table[op] = {**entry, "limits": [*entry.get("limits", []), *limits]}
+    made = replace(base, name=own.name, plugins=base.plugins | set(own.plugins), table=table, asked={})
+    for op in own.limits:
+        domain, _, name = op.rpartition("::")
+        made.operator(domain, name)
+    return made

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from vexlint.config import Contract, Plugin
-from vexlint.targets import Target
+from vexlint.tables import Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from vexlint.files import nearest
 from vexlint.model import tensors
 from vexlint.model.model import Model, value_place
 from vexlint.model.shapes import Dim, Shape
-from vexlint.targets import Target
+from vexlint.tables import Target
 from vexlint.values import Hit
 
 WAY_OUT = "export with a fixed size, or give the contract a profile (min, opt, max)"

@@ -1,0 +1,251 @@
+"""What a target's table says about one node: the one engine behind every rule that asks.
+
+`judge` knows no rule: each restriction names the rule that reports it, and a rule takes the judgements with its code.
+What a table does not tell gives no judgement. A condition that cannot be decided from the file counts as not met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal, cast
+
+from vexlint.model import schemas
+from vexlint.model.dtypes import stated_type
+from vexlint.model.model import Model, Node, Value
+from vexlint.tables import DEFAULT_RULE, Operator, Restriction, Target, differences
+
+Verdict = Literal["refuses", "differs", "falls-back", "needs-plugin"]
+
+SEQUENCES = frozenset({
+    "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
+    "SequenceMap", "SplitToSequence", "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement",
+})  # fmt: skip
+QUANTIZED = frozenset({"DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger"})
+DATA_DEPENDENT = frozenset({"NonZero", "Unique", "Compress"})
+WIDE = frozenset({"double", "int64", "uint64", "uint8", "bool"})
+SHAPE_READERS = frozenset({"Shape", "Size"})
+WALK = 200  # nodes looked at upstream before "does it vary?" stays open
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a target does with a node. `rule` reports it, `why` is a phrase ("antialias is ignored"), `data` holds the
+    facts behind it: evidence, version, seen, size."""
+
+    verdict: Verdict
+    rule: str
+    why: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def judge(node: Node, target: Target) -> tuple[Judgement, ...]:
+    """The target's verdicts about a node, () where it runs it or nobody knows.
+
+    A function of the file, an operator that the user's plugins bring, and an operator that the standard does not have
+    at the file's opset are other rules' business. Shape inference starts only for a limit on a rank
+    that the file leaves open, and only where everything else about that limit is met.
+    """
+    domain = node.domain
+    if (domain, node.op) in node.graph.model.functions or f"{domain}::{node.op}" in target.plugins:
+        return ()
+    if target.ignores_domain and schemas.versions("", node.op):
+        domain = ""
+    entry = target.operator(domain, node.op)
+    schema = schemas.operator(domain, node.op, node.graph.opsets.get(domain, 0))
+    since = schema.since if schema else 0
+    changed = _changed(node, target, since)
+    if entry is None or (schema is None and schemas.versions(domain, node.op)):
+        return changed
+    if (reason := entry.reason(since)) is not None:
+        return (_lacking(node, target, since, reason, entry), *changed)
+    found = [_judgement(limit, target, entry, since) for limit in entry.limits if _holds(limit, node, since)]
+    return (*found, *_refused_types(node, target, entry, schema), *changed)
+
+
+def interesting(model: Model, target: Target) -> Iterator[Node]:
+    """The nodes that `judge` could say something about: a look at each operator of the file, not at each node."""
+    imports = {(d, opset) for graph in model.graphs for d, opset in graph.opsets.items()}
+    for (domain, op), nodes in model.operators.items():
+        plain = "" if target.ignores_domain and schemas.versions("", op) else domain
+        meant = [schemas.operator(plain, op, opset) for d, opset in imports if d == plain]
+        versions = {schema.since if schema else 0 for schema in meant} or {0}
+        entry = target.operator(plain, op)
+        limits = list(entry.limits) if entry else []
+        if not plain:
+            limits += [d.when for d in differences(target.runtime).get(op, ()) if d.holds(target.version)]
+        if any(not limit.versions or not versions.isdisjoint(limit.versions) for limit in limits) or (
+            entry is not None and any(entry.reason(v) is not None or _unusual(model, entry, v) for v in versions)
+        ):
+            yield from nodes
+
+
+def _unusual(model: Model, entry: Operator, since: int) -> bool:
+    """Whether a type that the table refuses at a schema version occurs in the file at all."""
+    return any(types.refused & model_types(model) for types in entry.types.get(since, {}).values())
+
+
+@lru_cache(maxsize=1)
+def model_types(model: Model) -> frozenset[str]:
+    """Element types that occur in a file, from declarations, constants and casts; float, int64 and bool always."""
+    return frozenset(_mentioned(model))
+
+
+def _mentioned(model: Model) -> Iterator[str]:
+    from vexlint.model import tensors
+
+    seen = {1, 7, 9}
+    for graph in model.graphs:
+        seen.update(t.data_type for t in graph.initializers.values())
+        seen.update(v.type.tensor_type.elem_type for v in graph.declared.values())
+    for node in model.nodes("Cast"):
+        seen.add(node.attribute("to") or 0)
+    for node in model.nodes("Constant", "ConstantOfShape"):
+        if (tensor := node.attribute("value")) is not None:
+            seen.add(tensor.data_type)
+    seen.discard(0)
+    yield from (tensors.dtype_name(n) for n in seen)
+
+
+def _lacking(node: Node, target: Target, since: int, reason: str, entry: Operator) -> Judgement:
+    verdict: Verdict = "needs-plugin" if "plugin" in reason else target.lacking
+    rule = DEFAULT_RULE
+    if node.op in SEQUENCES:
+        rule = "VEX110"
+    elif node.op in QUANTIZED:
+        rule = "VEX605"
+    elif node.op in DATA_DEPENDENT and target.dynamic_shapes == "static":
+        rule = "VEX405"
+    return Judgement(verdict, rule, reason, {"evidence": entry.evidence, "version": since})
+
+
+def _judgement(limit: Restriction, target: Target, entry: Operator, since: int) -> Judgement:
+    verdict = cast(Verdict, limit.verdict or target.lacking)
+    data = {"evidence": entry.evidence, "version": since} | ({"seen": limit.seen} if limit.seen else {})
+    return Judgement(verdict, limit.rule, limit.why or describe(limit), data)
+
+
+def _changed(node: Node, target: Target, since: int) -> tuple[Judgement, ...]:
+    """What versions around this one compute differently."""
+    if node.domain and not target.ignores_domain:
+        return ()
+    return tuple(
+        Judgement("differs", d.when.rule, d.when.why, {"version": since, "size": d.size})
+        for d in differences(target.runtime).get(node.op, ())
+        if d.holds(target.version) and _holds(d.when, node, since)
+    )
+
+
+def _refused_types(node: Node, target: Target, entry: Operator, schema: schemas.Operator | None) -> list[Judgement]:
+    """One judgement for each type variable whose type was tried and refused."""
+    row = entry.types.get(schema.since if schema else 0, {})
+    present = model_types(node.graph.model) if row else frozenset()
+    found = {}
+    for position, formal in enumerate(schema.inputs if schema else ()):
+        refused = row[formal.type_var].refused if formal.type_var in row else frozenset()
+        if formal.type_var in found or not refused & present or node.input(position) is None:
+            continue
+        dtype = _type(node, position)
+        if dtype in refused and schema is not None:
+            rule = "VEX601" if dtype in WIDE else DEFAULT_RULE
+            why = f"{dtype} {formal.name}" if len(schema.inputs) > 1 else dtype
+            data = {"evidence": entry.evidence, "version": schema.since, "type": dtype, "input": position}
+            found[formal.type_var] = Judgement(target.lacking, rule, why, data)
+    return list(found.values())
+
+
+def _holds(limit: Restriction, node: Node, since: int) -> bool:
+    """Whether every part of a condition is met; the cheap parts first, those that may start inference last."""
+    return (
+        (not limit.versions or since in limit.versions)
+        and all(node.attribute(name) in values for name, values in limit.attribute.items())
+        and all(_other(node.attribute(name), values) for name, values in limit.only.items())
+        and all(any(a.name == name for a in node.proto.attribute) for name in limit.present)
+        and all(any(x != 1 for x in node.attribute(name) or ()) for name in limit.ones)
+        and all((node.attribute(name) or 0) > 0 for name in limit.positive)
+        and all(node.input(i) is not None for i in limit.given)
+        and (not limit.outputs or any(_asked(node, i) for i in limit.outputs))
+        and all(any(x != 0 for x in _constant(node, i)) for i in limit.nonzero)
+        and all((_constant(node, i) or [0])[0] > most for i, most in limit.above.items())
+        and (not limit.shrinks or any(x < 1 for x in _constant(node, 1)))
+        and (not limit.varies or _vary(node, limit.varies))
+        and all(_type(node, i) in types for i, types in limit.types.items())
+        and all(_rank(node, i) in ranks for i, ranks in limit.ranks.items())
+        and all(_other(_rank(node, i), ranks) for i, ranks in limit.ranks_only.items())
+        and (not limit.axis_inside or _inside(node))
+    )
+
+
+def _type(node: Node, position: int) -> str:
+    return stated_type(node.input(position), _known_types(node.graph.model))
+
+
+@lru_cache(maxsize=1)
+def _known_types(_: Model) -> dict[tuple[str, str], str]:
+    return {}
+
+
+def _other(value: Any, allowed: tuple[Any, ...]) -> bool:
+    return value is not None and value not in allowed
+
+
+def _asked(node: Node, position: int) -> bool:
+    return position < len(node.proto.output) and bool(node.proto.output[position])
+
+
+def _constant(node: Node, position: int) -> list[Any]:
+    value = node.input(position)
+    return (value.constant or []) if value is not None else []
+
+
+def _rank(node: Node, position: int) -> int | None:
+    value = node.input(position)
+    shape = value.shape if value is not None else None
+    return None if shape is None else len(shape.dims)
+
+
+def _inside(node: Node) -> bool:
+    axis, rank = node.attribute("axis"), _rank(node, 0)
+    return axis is not None and rank is not None and axis % rank != rank - 1
+
+
+def _vary(node: Node, positions: tuple[int, ...]) -> bool:
+    given = [v for i in positions if (v := node.input(i)) is not None]
+    return bool(given) and all(_depends_on_data(value) for value in given)
+
+
+def _depends_on_data(value: Value) -> bool:
+    """Whether a value is surely made from what a caller feeds, not from constants and shapes alone."""
+    graph, row, seen = value.home, [value.name], 0
+    if graph is None or graph.is_function or graph.owner is not None:
+        return False
+    while row and seen < WALK:
+        name = row.pop()
+        seen += 1
+        if name in graph.inputs:
+            return True
+        maker = graph.producers.get(name)
+        if maker is not None and maker.op not in SHAPE_READERS:
+            row += graph.reads(maker)
+    return False
+
+
+def describe(limit: Restriction) -> str:
+    """A condition in words: "mode=cubic", "input 1 is not a constant"."""
+    parts = [f"{name}={' or '.join(map(str, values))}" for name, values in limit.attribute.items()]
+    parts += [f"{name} other than {', '.join(map(str, values))}" for name, values in limit.only.items()]
+    parts += [f"{name} is written" for name in limit.present]
+    parts += [f"{name} other than 1" for name in limit.ones]
+    parts += [f"{name} above 0" for name in limit.positive]
+    parts += [f"input {i} is given" for i in limit.given]
+    parts += [f"output {' or '.join(map(str, limit.outputs))} is used"] if limit.outputs else []
+    parts += [f"input {' and '.join(map(str, limit.varies))} not constant"] if limit.varies else []
+    parts += [f"input {i} is not 0" for i in limit.nonzero]
+    parts += [f"input {i} above {most}" for i, most in limit.above.items()]
+    parts += [f"input {i} of type {' or '.join(types)}" for i, types in limit.types.items()]
+    parts += [f"input {i} of rank {' or '.join(map(str, ranks))}" for i, ranks in limit.ranks.items()]
+    parts += [f"input {i} of a rank other than {', '.join(map(str, r))}" for i, r in limit.ranks_only.items()]
+    parts += ["axis is not the last one"] if limit.axis_inside else []
+    parts += ["a scale is below 1"] if limit.shrinks else []
+    return ", ".join(parts)
