@@ -32,6 +32,7 @@ ROOMS = [
     ("verify",),
     ("fixer",),
     ("repairs",),
+    ("nms",),
     ("report",),
     ("commands",),
     ("cli",),

@@ -16,6 +16,7 @@ from vexlint import __version__
 from vexlint.commands.check import check
 from vexlint.commands.common import NOT_JUDGED
 from vexlint.commands.fix import fix
+from vexlint.commands.nms import nms
 from vexlint.commands.pages import contract, explain, rules
 from vexlint.commands.verify import verify
 from vexlint.values import VexlintError
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (check, fix, verify, contract, explain, rules):
+for command in (check, fix, nms, verify, contract, explain, rules):
     app.command()(command)
 
 
