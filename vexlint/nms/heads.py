@@ -15,7 +15,7 @@ from vexlint.model.shapes import Shape
 from vexlint.values import VexlintError
 
 UPRIGHT = ("detect", "", None)  # tasks whose boxes suppress each other by the overlap of upright boxes alone
-WIDE = ("float", "float16", "bfloat16", "double")
+ROWS = 1000  # at most as many rows has an output of selected detections
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ def _refuse(model: Model) -> None:
         if any(n.op == "TopK" for n in model.graph.upstream(output)):
             raise VexlintError(f"{where}: a TopK selects the rows of {output}: it is end-to-end and needs no NMS")
         shape = _shape(model, output)
-        if shape is not None and shape.rank == 3 and shape.size(1) is not None and (shape.size(1) or 0) <= 1000:
-            if shape.size(2) == 6 and len(model.graph.outputs) == 1:
-                raise VexlintError(f"{where}: {output} {shape} are selected detections: it needs no NMS")
+        few = shape is not None and shape.rank == 3 and 0 < (shape.size(1) or 0) <= ROWS
+        if few and shape is not None and shape.size(2) == 6 and len(model.graph.outputs) == 1:
+            raise VexlintError(f"{where}: {output} {shape} are selected detections: it needs no NMS")
     by_name = {n.rpartition("/")[2].lower() for n in model.graph.outputs}
     if {"logits", "pred_boxes"} <= by_name:
         raise VexlintError(f"{where}: outputs logits and pred_boxes are those of a DETR, which needs no NMS")

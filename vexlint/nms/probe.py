@@ -53,7 +53,7 @@ def contradict(head: Head, outputs: list[dict[str, Array]], image: tuple[int, in
     low, high = float(np.nanmin(scores)), float(np.nanmax(scores))
     if low < -1e-3 or high > 1 + 1e-3:
         raise VexlintError(
-            f"{where}: scores of {head} lie in {low:.3g}..{high:.3g}: they are logits or no scores at all, and no threshold "
+            f"{where}: scores of {head} lie in {low:.3g}..{high:.3g}: they are no probabilities, and no threshold "
             "in 0..1 fits them. Export the head with its sigmoid"
         )
     seen = _form(boxes.mean(0), image)

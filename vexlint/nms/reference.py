@@ -104,6 +104,8 @@ def scene(head: Head, seed: int, batch: int = 1) -> dict[str, Array]:
         sizes[b, where] = size[objects] * rng.normal(1, 0.12, (len(objects), 2)).clip(0.5)
         kinds = np.where(rng.random(len(objects)) < 0.8, objects, rng.integers(0, 999, len(objects))) % head.classes
         scores[b, where, kinds] = rng.uniform(0.15, 0.97, len(objects)).round(rng.choice([3, 7]))
+        also = where[rng.random(len(where)) < 0.3]
+        scores[b, also, rng.integers(0, head.classes, len(also))] = rng.uniform(0.15, 0.97, len(also))
         scores[b, where[0], 0] = np.nan
     return _laid_out(head, centres, sizes, scores, rng)
 

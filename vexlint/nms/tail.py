@@ -184,10 +184,7 @@ def _candidates(
     """The M best: boxes [B, M, 4] as corners in px, scores [B, M], labels int64 [B, M], in the order of places."""
     boxes, scores = given
     count = settings.candidates(head)
-    if settings.multi_label:
-        ranked = piece.op("Reshape", scores, _ints(0, -1))
-    else:
-        ranked = piece.largest(scores, [axis])
+    ranked = piece.op("Reshape", scores, _ints(0, -1)) if settings.multi_label else piece.largest(scores, [axis])
     _, index = piece.top(ranked, count)
     _, order = piece.top(piece.cast(index, "FLOAT"), count, largest=0)  # exact below 2 ** 24; no two are equal
     index = piece.op("GatherElements", index, order, axis=1)

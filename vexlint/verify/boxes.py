@@ -83,8 +83,8 @@ def _areas(boxes: Floats) -> Floats:
 def suppress(found: Detections, thresholds: Thresholds, agnostic: bool = False) -> Detections:
     """What greedy suppression leaves, the highest score first; among equal scores the one that came first.
 
-    Classes do not suppress each other, unless `agnostic`. The loop stops at `most`, so that it costs at most `most` passes over the
-    candidates and no matrix of all pairs.
+    Classes do not suppress each other, unless `agnostic`. The loop stops at `most`, so that it costs at most `most`
+    passes over the candidates and no matrix of all pairs.
     """
     import numpy as np
 
