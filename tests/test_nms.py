@@ -144,7 +144,8 @@ QUESTIONS = {
         net("int64[n,3] y", "y = NonMaxSuppression (b, s)", inputs="float[1,8,4] b, float[1,2,8] s"), None, "already",
     ),
     "top": (
-        net("float[1,5,6] y", "k = Constant <value_ints = [5]> ()\ny, i = TopK <axis = 1> (x, k)", inputs="float[1,84,6] x"),
+        net("float[1,5,6] y", "k = Constant <value_ints = [5]> ()\ny, i = TopK <axis = 1> (x, k)", "",
+            "float[1,84,6] x"),
         None, "end-to-end",
     ),
     "selected": (net("float[1,300,6] y", "y = Identity (x)", inputs="float[1,300,6] x"), None, "needs no NMS"),
