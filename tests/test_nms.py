@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -35,7 +36,7 @@ def test_every_layout_gives_what_greedy_nms_gives(layout: str, name: str, runtim
     assert count > 100
 
 
-VARIANTS = {
+VARIANTS: dict[str, tuple[heads.Head, dict[str, Any], int]] = {
     "several labels": (nms_exact.synthetic("v8"), {"multi_label": True}, 17),
     "agnostic": (nms_exact.synthetic("v5"), {"agnostic": True}, 17),
     "several, agnostic": (nms_exact.synthetic("v8"), {"multi_label": True, "agnostic": True}, 17),

@@ -7,7 +7,8 @@ the hash of the file that it was put on.
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from vexlint.draft import Draft
 from vexlint.model.model import Model
@@ -70,17 +71,13 @@ def remove(draft: Draft) -> str:
     readers = [n.name or n.op_type for n in graph.node if not n.name.startswith(PREFIX) and made & set(n.input)]
     if readers:
         raise VexlintError(f"{where}: node {readers[0]} reads what the tail makes: take that away first")
-    for field, mine in (
-        (graph.node, lambda e: e.name.startswith(PREFIX)),
-        (graph.initializer, lambda e: e.name.startswith(PREFIX)),
-        (graph.value_info, lambda e: e.name in made),
-        (graph.output, lambda e: e.name in made),
-        (proto.opset_import, lambda e: e.domain == said.get(DOMAIN, "") and DOMAIN in said),
-        (proto.metadata_props, lambda e: e.key.startswith(KEY)),
-    ):
-        for index, entry in reversed(list(enumerate(field))):
-            if mine(entry):
-                del field[index]
+    domain = said.get(DOMAIN)
+    _drop(graph.node, lambda e: e.name.startswith(PREFIX))
+    _drop(graph.initializer, lambda e: e.name.startswith(PREFIX))
+    _drop(graph.value_info, lambda e: e.name in made)
+    _drop(graph.output, lambda e: e.name in made)
+    _drop(proto.opset_import, lambda e: domain is not None and e.domain == domain)
+    _drop(proto.metadata_props, lambda e: e.key.startswith(KEY))
     kept = [o.SerializeToString() for o in graph.output]
     for part in said[REPLACED].split(","):
         index, _, data = part.partition(":")
@@ -88,4 +85,10 @@ def remove(draft: Draft) -> str:
     del graph.output[:]
     for data in kept:
         graph.output.add().ParseFromString(data)
-    return said[SOURCE].removeprefix("sha256:")
+    return str(said[SOURCE]).removeprefix("sha256:")
+
+
+def _drop(field: Any, mine: Callable[[Any], bool]) -> None:
+    for index, entry in reversed(list(enumerate(field))):
+        if mine(entry):
+            del field[index]

@@ -77,15 +77,15 @@ def settings(options: Options, contract: Contract) -> tuple[Settings, dict[str, 
         found[name] = value if value is not None else told.get(name, usual[name])
         origins[name] = "option" if value is not None else "contract" if name in told else "default"
     for name in ("score", "iou"):
-        if not 0 <= found[name] <= 1:  # type: ignore[operator]
+        if not 0 <= found[name] <= 1:
             raise VexlintError(f"--{name} should lie in 0..1, not {found[name]}")
-    if not 1 <= found["max_detections"] <= tail.MOST or not 1 <= options.pre <= tail.MOST:  # type: ignore[operator]
+    if not 1 <= found["max_detections"] <= tail.MOST or not 1 <= options.pre <= tail.MOST:
         raise VexlintError(f"--max-detections and --pre should lie in 1..{tail.MOST}, the largest TopK of TensorRT")
     if options.tail not in tail.TAILS:
         raise VexlintError(f"--tail {options.tail!r} is none of {', '.join(tail.TAILS)}")
     return (
         Settings(
-            float(found["score"]), float(found["iou"]), int(found["max_detections"]),  # type: ignore[arg-type]
+            float(found["score"]), float(found["iou"]), int(found["max_detections"]),
             options.pre, options.tail, options.multi_label, options.agnostic,
         ),
         origins,

@@ -72,7 +72,7 @@ def build(head: Head, settings: Settings, opset: int, names: tuple[str, ...] = O
     for value, name, (dtype, dims) in zip(made, names, wanted, strict=True):
         value.name, value.dtype, value.shape = name, dtype, dims
     piece.graph.outputs = made
-    model = gs.export_onnx(piece.graph, do_type_check=False)
+    model: ModelProto = gs.export_onnx(piece.graph, do_type_check=False)
     model.ir_version = min(model.ir_version, 8)
     if settings.tail == "plugin":
         return model
@@ -267,10 +267,9 @@ def _body(opset: int, over: Any, alive: Any) -> Any:
     import onnx_graphsurgeon as gs
 
     body = Piece(opset, PREFIX + "pass/")
-    names = [PREFIX + "pass/" + n for n in ("number", "go", "kept")]
-    number, go, kept = (
-        gs.Variable(n, t, s) for n, t, s in zip(names, (np.int64, bool, np.float32), ([], [], None), strict=True)
-    )
+    number = gs.Variable(PREFIX + "pass/number", np.int64, [])
+    go = gs.Variable(PREFIX + "pass/go", bool, [])
+    kept = gs.Variable(PREFIX + "pass/kept", np.float32)
     free = body.cast(body.op("Less", body.op("MatMul", over, kept), _floats(0.5)), "FLOAT")
     after = body.op("Mul", alive, free)
     moved = body.largest(body.op("Abs", body.op("Sub", after, kept)), [0, 1, 2])
