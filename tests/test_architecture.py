@@ -34,6 +34,7 @@ ROOMS = [
     ("verify",),
     ("fixer",),
     ("repairs",),
+    ("nms",),
     ("report",),
     ("commands",),
     ("cli",),

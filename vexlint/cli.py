@@ -17,6 +17,7 @@ from vexlint.commands import baseline
 from vexlint.commands.check import check
 from vexlint.commands.common import NOT_JUDGED
 from vexlint.commands.fix import fix
+from vexlint.commands.nms import nms
 from vexlint.commands.pages import contract, explain, rules
 from vexlint.commands.probe import probe
 from vexlint.commands.show import show
@@ -34,7 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (check, fix, verify, probe, contract, show, explain, rules, targets):
+for command in (check, fix, nms, verify, probe, contract, show, explain, rules, targets):
     app.command()(command)
 app.add_typer(baseline.app, name="baseline")
 

@@ -270,7 +270,7 @@ def _contract(read: _Reader, table: dict[str, Any], where: str) -> Contract:
         resize=read.one_of(table, "resize", list(RESIZE_MODES), where),
         inputs={k: _input(read, v, f"{where}inputs.{k}: ") for k, v in _subtables(read, table, "inputs", where)},
         preprocessing=_settings(read, table, "preprocessing", PREPROCESSING, where),
-        nms=_settings(read, table, "nms", NMS, where),
+        nms=_nms(read, table, where),
         tolerance=_settings(read, table, "tolerance", TOLERANCE, where),
         profile={k: _profile(read, v, f"{where}profile.{k}: ") for k, v in _subtables(read, table, "profile", where)},
     )
@@ -290,6 +290,20 @@ def _settings(
     found: dict[str, Any] | None = read.value(table, key, dict, where)
     if found is not None:
         read.keys(found, list(known), f"{where}{key}: ")
+    return found
+
+
+def _nms(read: _Reader, table: dict[str, Any], where: str) -> dict[str, Any] | None:
+    found = _settings(read, table, "nms", NMS, where)
+    inside = f"{where}nms: "
+    read.value(found or {}, "layout", str, inside)
+    for key in ("score", "iou"):
+        number = read.value(found or {}, key, (int, float), inside)
+        if number is not None and not 0 <= number <= 1:
+            raise read.fail(inside, f"{key} should lie in 0..1, not {number}")
+    most = read.value(found or {}, "max_detections", int, inside)
+    if most is not None and most < 1:
+        raise read.fail(inside, f"max_detections should be 1 or more, not {most}")
     return found
 
 

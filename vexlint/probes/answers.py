@@ -13,7 +13,7 @@ from vexlint.model import tensors
 from vexlint.model.model import Model, Node
 from vexlint.probes import places
 from vexlint.runtimes.base import Answer, one_line
-from vexlint.targets import Target
+from vexlint.tables import Target
 from vexlint.values import Hit, Place, Probe, ProbedOutput, Severity, Stage, Verdict
 
 REFUSES, BUILD_FAILS, FALLS_BACK = "VEX901", "VEX902", "VEX903"

@@ -20,7 +20,8 @@ from vexlint.probes import answers as told
 from vexlint.runtimes import base
 from vexlint.runtimes.base import Answer, Question
 from vexlint.runtimes.child import BUILDING, RUNNING, Child, Failed, NotHere
-from vexlint.targets import ALIASES, Target, covers
+from vexlint.tables import Target
+from vexlint.targets import ALIASES, covers
 from vexlint.values import Hit, Probe, VexlintError
 
 SHARE = 0.75  # of the machine's memory that a child may take where nobody says

@@ -13,6 +13,7 @@ WAYS = {
     "VEX101": ": known by name only? say it in [composites], or prove it with --expect",
     "VEX301": ": say the right mode in a contract (resize = …)",
     "VEX401": ": say the size with --shape, or in a contract",
+    "VEX501": ": vexlint nms inserts it",
 }
 SAMPLES = 3  # places of one change that are shown
 

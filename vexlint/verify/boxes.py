@@ -80,11 +80,11 @@ def _areas(boxes: Floats) -> Floats:
     return areas
 
 
-def suppress(found: Detections, thresholds: Thresholds) -> Detections:
+def suppress(found: Detections, thresholds: Thresholds, agnostic: bool = False) -> Detections:
     """What greedy suppression leaves, the highest score first; among equal scores the one that came first.
 
-    Classes do not suppress each other. The loop stops at `most`, so that it costs at most `most` passes over the
-    candidates and no matrix of all pairs.
+    Classes do not suppress each other, unless `agnostic`. The loop stops at `most`, so that it costs at most `most`
+    passes over the candidates and no matrix of all pairs.
     """
     import numpy as np
 
@@ -99,7 +99,11 @@ def suppress(found: Detections, thresholds: Thresholds) -> Detections:
             break
         if not _areas(found.boxes[index : index + 1])[0]:
             continue  # a box without area suppresses nothing, not even its like
-        rest = index + 1 + np.flatnonzero(alive[index + 1 :] & (found.labels[index + 1 :] == found.labels[index]))
+        rest = (
+            index
+            + 1
+            + np.flatnonzero(alive[index + 1 :] & (agnostic | (found.labels[index + 1 :] == found.labels[index])))
+        )
         over = overlaps(found.boxes[index : index + 1], found.boxes[rest])[0]
         alive[rest[over > thresholds.iou]] = False
     return found.take(np.array(kept, np.int64))

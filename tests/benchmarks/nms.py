@@ -1,0 +1,95 @@
+"""What NMS costs inside the graph and outside: `python -m tests.benchmarks.nms [--runs 30]` prints Markdown.
+
+Heads of 80 classes as v8 lays them out, made-up crowded pictures, ONNX Runtime's CPU with one thread: the tails alone,
+greedy NMS in numpy as `vexlint verify` does it, and in plain Python (what an application without torchvision writes).
+Medians in ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from vexlint.model.shapes import Shape
+from vexlint.nms import reference, tail
+from vexlint.nms.heads import LAYOUTS, Head
+from vexlint.nms.tail import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+USUAL = Settings(0.25, 0.45, 300)
+SIZES = {2100: 320, 8400: 640, 25200: 1109}
+
+
+def head(places: int) -> Head:
+    """A v8 head of 80 classes."""
+    shape, side = Shape("float", (1, 84, places)), SIZES[places]
+    return Head(LAYOUTS["v8"], ("raw",), (shape,), 80, places, 1, (side, side), True)
+
+
+def session(data: Any) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+
+def python_nms(raw: Any, score: float, iou: float) -> list[int]:
+    """Greedy class-aware NMS, numpy for the scores and plain Python for the boxes."""
+    best, labels = raw[4:].max(0), raw[4:].argmax(0)
+    order = [i for i in (-best).argsort(kind="stable")[:1000].tolist() if best[i] > score]
+    boxes = {i: (x - w / 2, y - h / 2, x + w / 2, y + h / 2) for i in order for x, y, w, h in [raw[:4, i].tolist()]}
+    kept: list[int] = []
+    for i in order:
+        if all(labels[i] != labels[j] or overlap(boxes[i], boxes[j]) <= iou for j in kept):
+            kept.append(i)
+            if len(kept) == 300:
+                break
+    return kept
+
+
+def overlap(a: tuple[float, ...], b: tuple[float, ...]) -> float:
+    both = max(min(a[2], b[2]) - max(a[0], b[0]), 0) * max(min(a[3], b[3]) - max(a[1], b[1]), 0)
+    union = (a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both
+    return both / union if union > 0 else 0.0
+
+
+def milliseconds(work: Callable[[Any], Any], feeds: list[Any], runs: int) -> float:
+    work(feeds[0])
+    spent = []
+    for number in range(runs):
+        start = time.perf_counter()
+        work(feeds[number % len(feeds)])
+        spent.append((time.perf_counter() - start) * 1e3)
+    return median(spent)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=30)
+    runs = parser.parse_args().runs
+    import numpy as np
+
+    network = session(str(ROOT / "golden_models" / "shapes_detector" / "clean.onnx"))
+    picture = [{"images": np.random.default_rng(0).random((1, 3, 320, 320), np.float32)}]
+    bare = milliseconds(lambda feed: network.run(None, feed), picture, runs)
+    print(f"The golden detector alone (320 x 320, N = 2,100): {bare:.1f} ms.\n")
+    print("| N | planes | loop | numpy, float64 | Python |\n|---|---|---|---|---|")
+    for places in SIZES:
+        one = head(places)
+        feeds = [reference.scene(one, seed) for seed in (1, 2, 3, 4)]
+        cells = []
+        for kind in ("planes", "loop"):
+            run = session(tail.build(one, Settings(0.25, 0.45, 300, tail=kind), 17).SerializeToString())
+            cells.append(milliseconds(lambda feed, run=run: run.run(None, feed), feeds, runs))  # type: ignore[misc]
+        cells.append(milliseconds(lambda feed, one=one: reference.select(one, USUAL, feed), feeds, runs))  # type: ignore[misc]
+        cells.append(milliseconds(lambda feed: python_nms(feed["raw"][0], 0.25, 0.45), feeds, runs))
+        print(f"| {places:,} | " + " | ".join(f"{c:.1f} ms" for c in cells) + " |")
+
+
+if __name__ == "__main__":
+    main()

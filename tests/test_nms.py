@@ -1,0 +1,254 @@
+"""`vexlint nms`: heads, questions, tails against float64 greedy NMS, the graft and its removal."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tests.benchmarks import nms_exact, nms_rtx
+from tests.support import DETECTOR, load
+from vexlint.config import Contract
+from vexlint.model.read import read
+from vexlint.nms import heads, insert, probe, reference, tail
+from vexlint.nms.tail import Settings
+from vexlint.values import VexlintError
+
+RUNTIMES = nms_exact.RUNTIMES
+SHAPE = {"images": (2, 3, 320, 320)}
+
+
+def kind(name: str, **more: object) -> Settings:
+    return Settings(0.25, 0.45, 300, tail=name, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("name", ["planes", "loop"])
+@pytest.mark.parametrize("layout", list(heads.LAYOUTS))
+def test_every_layout_gives_what_greedy_nms_gives(layout: str, name: str, runtime: str) -> None:
+    _, count, faults = nms_exact.mismatches(nms_exact.synthetic(layout), kind(name), runtime, 6)
+    assert not faults
+    assert count > 100
+
+
+VARIANTS: dict[str, tuple[heads.Head, dict[str, Any], int]] = {
+    "several labels": (nms_exact.synthetic("v8"), {"multi_label": True}, 17),
+    "agnostic": (nms_exact.synthetic("v5"), {"agnostic": True}, 17),
+    "several, agnostic": (nms_exact.synthetic("v8"), {"multi_label": True, "agnostic": True}, 17),
+    "open batch": (nms_exact.synthetic("v8", "batch"), {}, 17),
+    "batch 3": (nms_exact.synthetic("v5", 3), {}, 17),
+    "half": (nms_exact.synthetic("v8", 1, "float16"), {}, 17),
+    "classes first": (nms_exact.synthetic("corners", 1, "float", 1), {"multi_label": True}, 17),
+    "opset 13": (nms_exact.synthetic("v8"), {}, 13),
+    "opset 21": (nms_exact.synthetic("v8"), {}, 21),
+    "few candidates": (nms_exact.synthetic("v8"), {"pre": 50}, 17),
+}
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("name", ["planes", "loop"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_gives_what_greedy_nms_gives(variant: str, name: str, runtime: str) -> None:
+    head, more, opset = VARIANTS[variant]
+    assert not nms_exact.mismatches(head, kind(name, **more), runtime, 4, opset)[2]
+
+
+def rows(*boxes: tuple[float, float, float, float, float, int]) -> dict[str, np.ndarray]:
+    """A v8 head whose first places hold boxes cx cy w h, score, label, and whose others hold nothing."""
+    made = np.zeros((1, 9, nms_exact.PLACES), np.float32)
+    for place, (*box, score, label) in enumerate(boxes):
+        made[0, :4, place], made[0, 4 + label, place] = box, score
+    return {"raw": made}
+
+
+def found(name: str, feed: dict[str, np.ndarray], runtime: str = "onnxruntime") -> list[float]:
+    """The centre x of each box that a tail keeps, ascending."""
+    data = tail.build(nms_exact.synthetic("v8"), kind(name), 17).SerializeToString()
+    (out,) = probe.run(data, Path(), [feed], runtime)
+    boxes = out["boxes"][0, : out["num_dets"][0, 0]]
+    return sorted(((boxes[:, 0] + boxes[:, 2]) / 2).tolist())
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("name", ["planes", "loop"])
+def test_chains_ties_and_empty_pictures(name: str, runtime: str) -> None:
+    chain = [(20 + 3 * i, 50, 10, 10, 0.9 - i / 100, 0) for i in range(60)]  # each overlaps its neighbours only
+    assert found(name, rows(*chain), runtime) == [20 + 6 * i for i in range(30)]
+    assert found(name, rows(*[(*box[:4], 0.5, 0) for box in chain]), runtime) == [20 + 6 * i for i in range(30)]
+    assert found(name, rows(), runtime) == []
+    assert found(name, rows((50, 50, 10, 10, 0.25, 0)), runtime) == [], "a score must be above the threshold"
+    assert found(name, rows((50, 50, 10, 10, float("nan"), 0), (80, 50, 10, 10, 0.5, 1)), runtime) == [80]
+    assert found(name, rows((50, 50, 0, 0, 0.8, 0), (50, 50, 0, 0, 0.7, 0)), runtime) == [50, 50]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_an_overlap_exactly_at_the_threshold_is_the_known_difference(runtime: str) -> None:
+    """IoU 1/2 at a threshold of 1/2: ONNX and the loop keep, OpenVINO's NonMaxSuppression suppresses."""
+    feed = rows((10, 10, 16, 16, 0.9, 0), (10, 6, 16, 8, 0.8, 0))
+    head = nms_exact.synthetic("v8")
+    kept = {}
+    for name in ("planes", "loop"):
+        data = tail.build(head, Settings(0.25, 0.5, 300, tail=name), 17).SerializeToString()
+        (out,) = probe.run(data, Path(), [feed], runtime)
+        kept[name] = int(out["num_dets"][0, 0])
+    assert kept == {"planes": 1 if runtime == "openvino" else 2, "loop": 2}
+    assert len(reference.select(head, Settings(0.25, 0.5, 300), feed)[0]) == 2
+
+
+@pytest.mark.parametrize("name", ["planes", "loop"])
+@pytest.mark.parametrize("file", ["clean", "objectness", "batch4", "dynamic"])
+def test_the_detector_gets_a_tail_and_is_itself_again(file: str, name: str, tmp_path: Path) -> None:
+    source, made, back = DETECTOR / f"{file}.onnx", tmp_path / "made.onnx", tmp_path / "back.onnx"
+    shapes = SHAPE if file == "dynamic" else {}
+    done = insert.insert(source, made, insert.Options(tail=name, shapes=shapes), Contract())
+    assert [p.status for p in done.proofs] == ["proven"] * 2 * len(RUNTIMES)
+    onnx.checker.check_model(onnx.load(made), full_check=True)
+    assert list(read(made).graph.outputs) == list(tail.OUTPUTS)
+    assert insert.remove(made, back)
+    assert back.read_bytes() == source.read_bytes()
+
+
+def test_thresholds_come_from_option_contract_or_default_and_may_not_contradict() -> None:
+    contract = Contract(nms={"score": 0.3, "iou": 0.5})
+    chosen, origins = insert.settings(insert.Options(most=100), contract)
+    assert (chosen.score, chosen.iou, chosen.most) == (0.3, 0.5, 100)
+    assert origins == {"score": "contract", "iou": "contract", "max_detections": "option"}
+    for wrong, text in (
+        (insert.Options(score=0.2), "contradicts the contract"),
+        (insert.Options(iou=1.5), "contradicts the contract"),
+        (insert.Options(pre=5000), "3840"),
+        (insert.Options(tail="cluster"), "none of planes, loop, plugin"),
+    ):
+        with pytest.raises(VexlintError, match=text):
+            insert.settings(wrong, contract)
+
+
+NET = '<ir_version: 8, opset_import: ["" : 17]{meta}>\nnet ({inputs}) => ({outputs}) {{\n{nodes}\n}}\n'
+
+
+def net(outputs: str, nodes: str, meta: str = "", inputs: str = "float[1,3,64,64] images") -> str:
+    return NET.format(meta=meta, inputs=inputs, outputs=outputs, nodes=nodes)
+
+
+PARTS = net("float[1,84,4] b, float[1,84,2] s", "b = Identity (x)\ns = Sigmoid (y)",
+            inputs="float[1,3,64,64] images, float[1,84,4] x, float[1,84,2] y")  # fmt: skip
+QUESTIONS = {
+    "apart": (PARTS, None, "corners or centres.*--layout corners"),
+    "unknown": (net("float[1,84,7] y", "y = Identity (x)", inputs="float[1,84,7] x"), None, "--layout v8|v5"),
+    "unknown name": (PARTS, "v9", "none of v8"),
+    "inside": (
+        net("int64[n,3] y", "y = NonMaxSuppression (b, s)", inputs="float[1,8,4] b, float[1,2,8] s"), None, "already",
+    ),
+    "top": (
+        net("float[1,5,6] y", "k = Constant <value_ints = [5]> ()\ny, i = TopK <axis = 1> (x, k)", "",
+            "float[1,84,6] x"),
+        None, "end-to-end",
+    ),
+    "selected": (net("float[1,300,6] y", "y = Identity (x)", inputs="float[1,300,6] x"), None, "needs no NMS"),
+    "detr": (
+        net("float[1,9,4] pred_boxes, float[1,9,3] logits", "pred_boxes = Identity (x)\nlogits = Identity (y)",
+            inputs="float[1,9,4] x, float[1,9,3] y"), None, "DETR",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", QUESTIONS)
+def test_what_is_not_sure_is_a_question(case: str, tmp_path: Path) -> None:
+    text, layout, message = QUESTIONS[case]
+    with pytest.raises(VexlintError, match=message):
+        heads.find(load(text, tmp_path), layout)
+
+
+def test_a_layout_that_structure_contradicts_is_refused() -> None:
+    with pytest.raises(VexlintError, match="structure says v8"):
+        heads.find(read(DETECTOR / "clean.onnx"), "v5")
+
+
+def gridded(folder: Path, form: str, scores: float = 0.5) -> Path:
+    """A model with boxes and scores apart whose boxes follow the grid of 64 x 64, in one of the four forms."""
+    y, x = np.concatenate([np.mgrid[0 : 64 // s, 0 : 64 // s].reshape(2, -1) * s + s / 2 for s in (8, 16, 32)], 1)
+    size = np.full_like(x, 12)
+    parts = (x, y, size, size) if form.startswith("centres") else (x - 6, y - 6, x + 6, y + 6)
+    boxes = np.stack(parts, 1)[None].astype(np.float32) / (64 if form.endswith("01") else 1)
+    nodes = [
+        helper.make_node("ReduceMean", ["images"], ["m"], keepdims=0),
+        helper.make_node("Mul", ["m", "zero"], ["z"]),
+        helper.make_node("Add", ["b0", "z"], ["boxes"]),
+        helper.make_node("Add", ["s0", "z"], ["scores"]),
+    ]
+    values = {"zero": np.float32(0), "b0": boxes, "s0": np.full((1, 84, 2), scores, np.float32)}
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 64, 64])],
+        [helper.make_tensor_value_info("boxes", TensorProto.FLOAT, [1, 84, 4]),
+         helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 84, 2])],
+        [onnx.numpy_helper.from_array(np.asarray(v), k) for k, v in values.items()],
+    )  # fmt: skip
+    path = folder / f"{form}.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+@pytest.mark.parametrize("form", heads.APART)
+def test_the_probe_knows_the_four_forms_of_boxes_apart(form: str, tmp_path: Path) -> None:
+    path = gridded(tmp_path, form)
+    for layout in heads.APART:
+        options = insert.Options(layout=layout)
+        if layout == form:
+            done = insert.insert(path, tmp_path / "out.onnx", options, Contract())
+            assert done.written
+            assert done.names[1] == "nms/boxes", "its own boxes keep their name"
+        else:
+            with pytest.raises(VexlintError, match="run on noise its boxes are"):
+                insert.insert(path, tmp_path / "never.onnx", options, Contract())
+    assert not (tmp_path / "never.onnx").exists()
+
+
+def test_logits_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(VexlintError, match="no probabilities"):
+        insert.insert(
+            gridded(tmp_path, "corners", 3.0), tmp_path / "o.onnx", insert.Options(layout="corners"), Contract()
+        )
+
+
+def test_a_tail_that_gives_something_else_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = tail.build
+    monkeypatch.setattr(tail, "build", lambda h, s, o, n: build(h, Settings(s.score, 0.7, s.most), o, n))
+    done = insert.insert(DETECTOR / "clean.onnx", tmp_path / "o.onnx", insert.Options(), Contract())
+    assert not done.written
+    assert not (tmp_path / "o.onnx").exists()
+
+
+def test_what_is_not_ours_is_not_removed(tmp_path: Path) -> None:
+    with pytest.raises(VexlintError, match="no tail of vexlint's"):
+        insert.remove(DETECTOR / "clean.onnx", tmp_path / "o.onnx")
+
+
+def test_the_plugin_wants_no_verify(tmp_path: Path) -> None:
+    options = insert.Options(tail="plugin")
+    with pytest.raises(VexlintError, match="--no-verify"):
+        insert.insert(DETECTOR / "clean.onnx", tmp_path / "o.onnx", options, Contract())
+    insert.insert(DETECTOR / "clean.onnx", tmp_path / "o.onnx", insert.Options(tail="plugin", verify=False), Contract())
+    assert [n.domain for n in read(tmp_path / "o.onnx").graph.nodes][-1] == "TRT"
+    assert insert.remove(tmp_path / "o.onnx", tmp_path / "b.onnx")
+
+
+def test_an_old_opset_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(VexlintError, match="opset 13 or newer"):
+        insert.insert(DETECTOR / "opset11.onnx", tmp_path / "o.onnx", insert.Options(), Contract())
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("tensorrt_rtx") is None, reason="tensorrt_rtx is not installed (extra rtx)"
+)
+@pytest.mark.parametrize("batch", [1, "batch"])
+def test_tensorrt_rtx_builds_the_loop_and_refuses_the_planes(batch: int | str) -> None:
+    assert nms_rtx.verdict("loop", batch)[:2] == (True, True)
+    parsed, built, said = nms_rtx.verdict("planes", batch)
+    assert parsed
+    assert not built, "if this builds by now, the planes tail is for TensorRT-RTX too: say so in docs/nms.md"
+    assert "NonMaxSuppression" in said

@@ -1,0 +1,131 @@
+"""What a tail has to give: greedy suppression in float64 of a head's own numbers, and scenes on which it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from vexlint.nms.heads import Head
+from vexlint.nms.tail import Settings
+from vexlint.verify.boxes import Detections, Thresholds, corners, detections, suppress
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+NEAR = 1e-4  # px that float32 corners may lie from float64 ones
+
+
+def select(head: Head, settings: Settings, outputs: Mapping[str, Array]) -> list[Detections]:
+    """The detections of each picture of a batch of head outputs. Thresholds are the float32 numbers that a graph holds,
+    and the product of objectness and class is float32, as there."""
+    import numpy as np
+
+    wide = [np.asarray(outputs[n], np.float32) for n in head.outputs]
+    strict = Thresholds(float(np.float32(settings.score)), float(np.float32(settings.iou)), settings.most)
+    return [_picture(head, settings, strict, *(w[b] for w in wide)) for b in range(len(wide[0]))]
+
+
+def _picture(head: Head, settings: Settings, strict: Thresholds, *arrays: Array) -> Detections:
+    import numpy as np
+
+    boxes, scores = _split(head, *arrays)
+    scores = np.where(scores > strict.score, scores, -1)
+    rows, labels = np.arange(len(boxes)), scores.argmax(1)
+    best = scores.max(1)
+    if settings.multi_label:
+        rows, labels, best = rows.repeat(head.classes), np.tile(np.arange(head.classes), len(boxes)), scores.reshape(-1)
+    first = np.sort(np.argsort(-best, kind="stable")[: min(settings.candidates(head), len(best))])
+    return suppress(detections(boxes[rows[first]], best[first], labels[first]), strict, settings.agnostic)
+
+
+def _split(head: Head, *arrays: Array) -> tuple[Array, Array]:
+    """Corners in px, float64 [N, 4], and scores, float32 [N, C], of one picture."""
+    import numpy as np
+
+    before = head.layout.before
+    if head.layout.outputs == 1:
+        rows = arrays[0].T if head.layout.places == 2 else arrays[0]
+        boxes, scores = rows[:, :4], rows[:, before:]
+        scores = scores * rows[:, 4:5] if before == 5 else scores
+    else:
+        boxes, scores = arrays[0], arrays[1] if head.class_axis == 2 else arrays[1].T
+    boxes = corners(boxes) if head.layout.centres else boxes.astype(np.float64)
+    if head.layout.normalised and head.image is not None:
+        boxes = boxes * np.array([head.image[1], head.image[0]] * 2, np.float64)
+    return boxes, scores
+
+
+def difference(found: Mapping[str, Array], names: tuple[str, ...], expected: list[Detections]) -> str:
+    """In what the outputs of a tail differ from the reference, whatever the order of rows; "" where they do not."""
+    import numpy as np
+
+    number, boxes, scores, labels = (found[n] for n in names)
+    for b, wanted in enumerate(expected):
+        count = int(number[b, 0])
+        if count != len(wanted):
+            return f"{count} detections instead of {len(wanted)}"
+        if boxes[b, count:].any() or scores[b, count:].any() or (labels[b, count:] != -1).any():
+            return "rows after the last detection are not 0, 0, -1"
+        ours = _sorted(boxes[b, :count], scores[b, :count], labels[b, :count])
+        theirs = _sorted(wanted.boxes, wanted.scores.astype(np.float32), wanted.labels)
+        if not np.array_equal(ours[2], theirs[2]):
+            return "other labels"
+        if not np.array_equal(ours[1], theirs[1]):
+            return f"scores up to {np.abs(ours[1] - theirs[1]).max():.2g} apart"
+        if (far := float(np.abs(ours[0] - theirs[0]).max(initial=0))) > NEAR:
+            return f"boxes up to {far:.2g} px apart"
+    return ""
+
+
+def _sorted(boxes: Array, scores: Array, labels: Array) -> tuple[Array, Array, Array]:
+    import numpy as np
+
+    order = np.lexsort((*boxes.round(2).T, scores, labels))
+    return boxes[order], scores[order], labels[order]
+
+
+def scene(head: Head, seed: int, batch: int = 1) -> dict[str, Array]:
+    """Head outputs as a crowded picture gives them: clusters of overlapping boxes, a second class here and there, ties,
+    a score of NaN. Every fifth scene is empty."""
+    import numpy as np
+
+    rng = np.random.default_rng([20261, seed])
+    places, high, wide = head.places or 2100, *(head.image or (320, 320))
+    centres = np.stack([rng.uniform(0, wide, (batch, places)), rng.uniform(0, high, (batch, places))], 2)
+    sizes = rng.uniform(4, high / 5, (batch, places, 2))
+    scores = rng.uniform(0, 0.2, (batch, places, head.classes))
+    for b in range(batch if seed % 5 else 0):
+        objects = rng.integers(0, min(40, places), places // 3)
+        where = rng.permutation(places)[: len(objects)]
+        at, size = rng.uniform(0, [wide, high], (40, 2)), rng.uniform(8, high / 3, (40, 2))
+        centres[b, where] = at[objects] + rng.normal(0, 0.12, (len(objects), 2)) * size[objects]
+        sizes[b, where] = size[objects] * rng.normal(1, 0.12, (len(objects), 2)).clip(0.5)
+        kinds = np.where(rng.random(len(objects)) < 0.8, objects, rng.integers(0, 999, len(objects))) % head.classes
+        scores[b, where, kinds] = rng.uniform(0.15, 0.97, len(objects)).round(rng.choice([3, 7]))
+        also = where[rng.random(len(where)) < 0.3]
+        scores[b, also, rng.integers(0, head.classes, len(also))] = rng.uniform(0.15, 0.97, len(also))
+        scores[b, where[0], 0] = np.nan
+    return _laid_out(head, centres, sizes, scores, rng)
+
+
+def _laid_out(head: Head, centres: Array, sizes: Array, scores: Array, rng: Any) -> dict[str, Array]:
+    import numpy as np
+
+    both = (centres, sizes) if head.layout.centres else (centres - sizes / 2, centres + sizes / 2)
+    boxes = np.concatenate(both, 2)
+    if head.layout.normalised and head.image is not None:
+        boxes /= np.array([head.image[1], head.image[0]] * 2)
+    if head.layout.before == 5:
+        scores = np.concatenate([rng.uniform(0.6, 1, (*scores.shape[:2], 1)), scores], 2)
+    if head.layout.outputs == 1:
+        rows = np.concatenate([boxes, scores], 2)
+        parts = [rows.transpose(0, 2, 1) if head.layout.places == 2 else rows]
+    else:
+        parts = [boxes, scores.transpose(0, 2, 1) if head.class_axis == 1 else scores]
+    kinds = {"float16": np.float16, "double": np.float64}
+    return {
+        name: np.ascontiguousarray(part, kinds.get(shape.dtype, np.float32))
+        for name, part, shape in zip(head.outputs, parts, head.shapes, strict=True)
+    }
