@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vexlint.checks import tables
 from vexlint.checks.context import Context
 from vexlint.checks.group import grouped
 from vexlint.model.model import Model, Node
@@ -13,8 +14,10 @@ RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rando
 
 
 def training_node(model: Model, context: Context) -> Iterator[Hit]:
-    """VEX107: BatchNormalization or Dropout that works as in training; one hit an operator and cause."""
-    yield from grouped(
+    """VEX107: BatchNormalization or Dropout that works as in training; one hit an operator and cause, from the targets
+    that are known to refuse it where there are any."""
+    refused = list(tables.of("VEX107", model, context))
+    yield from refused or grouped(
         Hit(
             node.place,
             text,

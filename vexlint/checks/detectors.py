@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vexlint.checks import tables
 from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
 from vexlint.model import heads
@@ -90,6 +91,7 @@ def topk_limit(model: Model, context: Context) -> Iterator[Hit]:
     Shapes are inferred only where a TopK of a known K reads what the file declares no shape of.
     """
     yield from hits((fault, node.place) for node in model.nodes("TopK") if (fault := _too_many(node)) is not None)
+    yield from tables.of("VEX507", model, context)
 
 
 def _too_many(node: Node) -> Fault | None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from vexlint.checks import tables
 from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
 from vexlint.model.model import Model, Node, Value
@@ -19,6 +20,7 @@ def resize_inputs(model: Model, context: Context) -> Iterator[Hit]:
     """VEX305: inputs of Resize and Upsample that contradict each other or the operator; one hit a fault."""
     nodes = [n for n in model.nodes("Resize", "Upsample") if n.input(0) is not None and n.schema is not None]
     yield from hits((fault, node.place) for node in nodes for fault in _faults(node))
+    yield from tables.of("VEX305", model, context)
 
 
 def _faults(node: Node) -> Iterator[Fault]:

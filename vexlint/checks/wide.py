@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vexlint.checks import tables
 from vexlint.checks.context import Context
 from vexlint.checks.external import placed_tensors
 from vexlint.checks.faults import Fault, hits
@@ -18,8 +19,11 @@ NO_LIMIT = 2**63 - 2  # int64's largest and least stand for "to the end" and "al
 
 
 def wide_type(model: Model, context: Context) -> Iterator[Hit]:
-    """VEX601: float64 that is computed with, and int64 constants that int32 does not hold; one hit each."""
-    yield from hits((fault, place) for fault, place in (*_doubles(model), *_large(model)))
+    """VEX601: types that a target was seen to lack; with a deep look, float64 that is computed with and int64 constants
+    that int32 does not hold. One hit each."""
+    yield from tables.of("VEX601", model, context)
+    if context.deep:
+        yield from hits((fault, place) for fault, place in (*_doubles(model), *_large(model)))
 
 
 def _doubles(model: Model) -> Iterator[tuple[Fault, Place]]:
