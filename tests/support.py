@@ -12,6 +12,7 @@ from vexlint.config import Config, Contract
 from vexlint.engine import Settings
 from vexlint.model.model import Model
 from vexlint.model.read import read
+from vexlint.rulebook import Rule
 from vexlint.values import FileReport
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,11 +32,19 @@ def load(text: str, folder: Path) -> Model:
     return read(save(text, folder))
 
 
-def judge(path: Path, contract: Contract | None = None, named: tuple[str, ...] = (), **config: object) -> FileReport:
-    """What the rules of the default profile say of a file; targets are the defaults unless named, `config` goes into
-    the Config."""
+def judge(
+    path: Path,
+    contract: Contract | None = None,
+    named: tuple[str, ...] = (),
+    rules: dict[str, Rule] | None = None,
+    **config: object,
+) -> FileReport:
+    """What the rules (those of the default profile unless given) say of a file; targets are the defaults unless named,
+    `config` goes into the Config."""
     models = (contract,) if contract else ()
-    settings = Settings(DEFAULT, Config(folder=path.parent, models=models, **config), targets.resolve(list(named))[0])  # type: ignore[arg-type]
+    settings = Settings(
+        rules or DEFAULT, Config(folder=path.parent, models=models, **config), targets.resolve(list(named))[0]
+    )  # type: ignore[arg-type]
     return engine.check_file(path, settings)
 
 

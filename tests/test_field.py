@@ -17,10 +17,12 @@ from tests.field import limits, meanings, numbers, operators, opsets, resizes, s
 from tests.field.case import Case, Verdict
 from tests.mutants.common import nodes
 from tests.support import judge
+from vexlint import rulebook
 from vexlint.values import FileReport, Finding, Place, VexlintError
 
 TOPICS = (operators, limits, opsets, meanings, resizes, shapes, suppression, numbers, structure)
 CASES: tuple[Case, ...] = tuple(case for topic in TOPICS for case in topic.CASES)
+EVERY = rulebook.select(rulebook.load(), ["ALL"], [])
 DUE = [(case, verdict, target) for case in CASES for verdict in case.verdicts for target in verdict.targets or ("",)]
 SILENT = [(case, target) for case in CASES for target in case.silent_on]
 
@@ -55,7 +57,9 @@ def missing(report: FileReport, verdict: Verdict) -> str:
 
 
 def found(case: Case, verdict: Verdict, target: str, folder: Path) -> str:
-    return missing(judge(saved(case, folder), verdict.contract, (target,) if target else ()), verdict)
+    """What a report of every rule lacks of a verdict."""
+    named = (target,) if target else ()
+    return missing(judge(saved(case, folder), verdict.contract, named, rules=EVERY), verdict)
 
 
 def loud(case: Case, target: str, folder: Path) -> list[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from vexlint.checks.context import Context
 from vexlint.checks.group import grouped
 from vexlint.model import schemas
 from vexlint.model.kinds import Use, formals
 from vexlint.model.model import Model, Node
-from vexlint.values import Hit
+from vexlint.values import Hit, Severity
 
 WITHOUT = "runtimes refuse the file: export again, or write what is missing"
 
@@ -176,7 +177,8 @@ def _call_hits(model: Model, nodes: list[Node]) -> Iterator[Hit]:
 
 def node_types(model: Model, context: Context) -> Iterator[Hit]:
     """VEX112: an input of a type that the operator does not take, or two that must be of one type and are not."""
-    yield from grouped(_type_hits(model))
+    worth = Severity.WARNING if context.lenient else None  # others cast by themselves
+    yield from grouped(replace(hit, severity=worth) for hit in _type_hits(model))
 
 
 def _type_hits(model: Model) -> Iterator[Hit]:

@@ -26,6 +26,13 @@ class Context:
         """The runtime that the file is for: the first one named, "" where none is."""
         return next((t.runtime for t in self.targets if t.named and t.runtime != "onnx"), "")
 
+    @property
+    def lenient(self) -> bool:
+        """Whether all named targets read files that the standard does not allow: none of them is ONNX Runtime or the
+        standard itself. False where none is named."""
+        named = [t.runtime for t in self.targets if t.named]
+        return bool(named) and not {"onnx", "onnxruntime"} & set(named)
+
     def plugin(self, domain: str, op: str) -> Plugin | None:
         """The plugin entry that allows a custom operator, None where no entry names it."""
         names = (f"{domain}::{op}",) if domain else (f"ai.onnx::{op}", f"::{op}", op)

@@ -48,7 +48,28 @@ rounding = partial(of, "VEX303")
 options = partial(of, "VEX304")
 sampling = partial(of, "VEX307")
 quantized = partial(of, "VEX605")
-changed = partial(of, "VEX209")
+
+RESAMPLING = {"Resize": 11, "RoiAlign": 16}  # operators that a raised opset number shifts by half a pixel, from here on
+
+
+def changed(model: Model, context: Context) -> Iterator[Hit]:
+    """VEX209: operators that targets read with the meaning of another opset, and those whose opset number must not be
+    raised; one hit a target, operator and cause."""
+    yield from of("VEX209", model, context)
+    for op, step in RESAMPLING.items():
+        old = [n for n in model.nodes(op) if n.schema is not None and n.schema.since < step]
+        yield from grouped(
+            Hit(
+                node.place,
+                f"{op} of opset {node.graph.opsets['']} samples without the half-pixel shift that it has by default from "
+                f"opset {step} on",
+                "never raise the opset number of this file; a converter has to write the coordinate mode",
+                severity=Severity.INFO,
+                data={"change": step},
+            )
+            for node in old
+        )
+
 
 Judged = dict[str, list[tuple[Node, Judgement]]]
 
