@@ -42,9 +42,8 @@ def judge(
     """What the rules (those of the default profile unless given) say of a file; targets are the defaults unless named,
     `config` goes into the Config."""
     models = (contract,) if contract else ()
-    settings = Settings(
-        rules or DEFAULT, Config(folder=path.parent, models=models, **config), targets.resolve(list(named))[0]
-    )  # type: ignore[arg-type]
+    judged = targets.resolve(list(named))[0]
+    settings = Settings(rules or DEFAULT, Config(folder=path.parent, models=models, **config), judged)  # type: ignore[arg-type]
     return engine.check_file(path, settings)
 
 

@@ -61,8 +61,7 @@ def changed(model: Model, context: Context) -> Iterator[Hit]:
         yield from grouped(
             Hit(
                 node.place,
-                f"{op} of opset {node.graph.opsets['']} samples without the half-pixel shift that it has by default from "
-                f"opset {step} on",
+                f"{op} of opset {node.graph.opsets['']} samples without the half-pixel shift that opset {step} brings",
                 "never raise the opset number of this file; a converter has to write the coordinate mode",
                 severity=Severity.INFO,
                 data={"change": step},
