@@ -206,8 +206,12 @@ def _rank(node: Node, position: int) -> int | None:
 
 
 def _inside(node: Node) -> bool:
-    axis, rank = node.attribute("axis"), _rank(node, 0)
-    return axis is not None and rank is not None and axis % rank != rank - 1
+    """Whether elements follow the axis: trailing axes of size 1 make no difference to what is one row."""
+    axis, value = node.attribute("axis"), node.input(0)
+    shape = value.shape if value is not None else None
+    if axis is None or shape is None or not shape.dims:
+        return False
+    return any(size != 1 for size in shape.dims[axis % len(shape.dims) + 1 :])
 
 
 def _vary(node: Node, positions: tuple[int, ...]) -> bool:
