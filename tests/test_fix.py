@@ -691,7 +691,7 @@ def test_a_missing_runtime_is_named_with_the_line_that_installs_it(
 ) -> None:
     from vexlint.runtimes import base
 
-    monkeypatch.setitem(base.NAMES, "onnxruntime", ("onnxruntime_that_is_not_here", base.NAMES["onnxruntime"][1]))
+    monkeypatch.setitem(base.PROBED, "onnxruntime", ("onnxruntime_that_is_not_here", base.PROBED["onnxruntime"][1]))
     monkeypatch.setattr(sys, "argv", ["vexlint", "fix", str(custom), "-o", str(custom.parent / "fixed.onnx")])
     with pytest.raises(SystemExit) as ended:
         cli.main()
