@@ -42,6 +42,8 @@ def session(block: str) -> str:
 @pytest.mark.parametrize("page", [p for p in PAGES if "```console" in p.read_text("utf-8")], ids=lambda p: p.name)
 def test_commands_print_what_the_page_shows(page: Path, request: pytest.FixtureRequest) -> None:
     text = page.read_text("utf-8")
+    for left in set(re.findall(r"/tmp/[\w.-]+\.\w+", text)):  # an earlier run must not change what is printed
+        Path(left).unlink(missing_ok=True)
     now = CONSOLE.sub(lambda block: block[1] + session(block[2]) + block[3], text)
     if request.config.getoption("--regenerate-golden"):
         page.write_text(now, "utf-8")
