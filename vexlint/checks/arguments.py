@@ -219,4 +219,4 @@ def _type_flaw(use: Use, schema: schemas.Operator) -> str | None:
 
 def plain(kind: str) -> str:
     """ "tensor(float)" as people say it: float."""
-    return kind.removeprefix("tensor(").removesuffix(")") if kind.startswith("tensor(") else kind
+    return schemas.element_name(kind) or kind

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vexlint.checks.context import Context
 from vexlint.model import tensors
 from vexlint.model.model import Graph, Model, Node, Value, value_place
-from vexlint.model.schemas import Operator
+from vexlint.model.schemas import Operator, element_name
 from vexlint.model.shapes import Shape, declared_shape
 from vexlint.values import Hit, Place, Severity
 
@@ -93,13 +93,8 @@ def _made(graph: Graph, maker: Node, position: int, depth: int, seen: set[str]) 
     if schema is None or formal is None or not formal.homogeneous:
         return ""
     if not formal.type_var:
-        return _element(formal.types[0]) if len(formal.types) == 1 else ""
+        return element_name(formal.types[0]) if len(formal.types) == 1 else ""
     return _passed(graph, maker, schema, formal.type_var, depth, seen)
-
-
-def _element(kind: str) -> str:
-    """ "tensor(int64)" -> "int64"; "" for what is no tensor."""
-    return kind.removeprefix("tensor(").removesuffix(")") if kind.startswith("tensor(") else ""
 
 
 def _passed(graph: Graph, maker: Node, schema: Operator, variable: str, depth: int, seen: set[str]) -> str:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Literal, cast
 
 from vexlint.model import schemas
-from vexlint.model.dtypes import stated_type
+from vexlint.model.kinds import UNKNOWN, Kind
 from vexlint.model.model import Model, Node, Value
 from vexlint.tables import DEFAULT_RULE, Operator, Restriction, Target, differences
 
@@ -177,13 +177,14 @@ def _holds(limit: Restriction, node: Node, since: int) -> bool:
     )
 
 
+def _read(node: Node, position: int) -> Kind:
+    """The type and the rank of an input, as far as a walk through the file tells."""
+    inputs = node.graph.model.reads.get(node, ())
+    return inputs[position] if position < len(inputs) else UNKNOWN
+
+
 def _type(node: Node, position: int) -> str:
-    return stated_type(node.input(position), _known_types(node.graph.model))
-
-
-@lru_cache(maxsize=1)
-def _known_types(_: Model) -> dict[tuple[str, str], str]:
-    return {}
+    return schemas.element_name(_read(node, position).type)
 
 
 def _other(value: Any, allowed: tuple[Any, ...]) -> bool:
@@ -200,6 +201,9 @@ def _constant(node: Node, position: int) -> list[Any]:
 
 
 def _rank(node: Node, position: int) -> int | None:
+    """Inference is asked only for what the walk could not tell."""
+    if (rank := _read(node, position).rank) is not None:
+        return rank
     value = node.input(position)
     shape = value.shape if value is not None else None
     return None if shape is None else len(shape.dims)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from vexlint.model import tensors
 from vexlint.model.model import Graph, Node, Value
-from vexlint.model.schemas import plain_domain
+from vexlint.model.schemas import element_name, plain_domain
 
 DEPTH = 1000  # nodes followed upstream before a type counts as unknown
-STATED = 50  # the same without inference
 
 
 def element_type(value: Value | None, depth: int = DEPTH) -> str:
@@ -56,41 +55,9 @@ def _made_type(node: Node, position: int, depth: int) -> str:
         return element_type(node.input(0), depth - 1)
     formal = schema.outputs[min(position, len(schema.outputs) - 1)]
     if not formal.type_var:
-        return formal.types[0].removeprefix("tensor(").removesuffix(")") if len(formal.types) == 1 else ""
+        return element_name(formal.types[0]) if len(formal.types) == 1 else ""
     for index in range(len(node.inputs)):
         source = schema.inputs[min(index, len(schema.inputs) - 1)]
         if source.type_var == formal.type_var and (found := element_type(node.input(index), depth - 1)):
-            return found
-    return ""
-
-
-def stated_type(value: Value | None, known: dict[tuple[str, str], str], depth: int = STATED) -> str:
-    """As `element_type`, but only what declarations and schemas state: shape inference is not started and nothing is
-    taken for granted of a custom node. `known` remembers what was found between calls on the same model."""
-    if value is None or depth == 0:
-        return ""
-    key = (value.graph.path, value.name)
-    if key not in known:
-        home, maker = value.home, value.producer
-        tensor = home.initializers.get(value.name) if home else None
-        found = tensors.dtype_name(tensor.data_type) if tensor is not None else _declared(value)
-        if not found and maker is not None:
-            found = _stated_output(maker, maker.outputs.index(value.name), known, depth)
-        if not found:
-            return ""
-        known[key] = found
-    return known[key]
-
-
-def _stated_output(node: Node, position: int, known: dict[tuple[str, str], str], depth: int) -> str:
-    schema = node.schema
-    if (node.op in ("Cast", "Constant") and not node.domain) or schema is None or not schema.outputs:
-        return "" if schema is None else _made_type(node, position, depth)
-    formal = schema.outputs[min(position, len(schema.outputs) - 1)]
-    if not formal.type_var:
-        return formal.types[0].removeprefix("tensor(").removesuffix(")") if len(formal.types) == 1 else ""
-    for index in range(len(node.proto.input) if schema.inputs else 0):
-        source = schema.inputs[min(index, len(schema.inputs) - 1)]
-        if source.type_var == formal.type_var and (found := stated_type(node.input(index), known, depth - 1)):
             return found
     return ""

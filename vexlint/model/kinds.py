@@ -78,6 +78,14 @@ def walk(model: Model) -> list[Use]:
     return state.uses
 
 
+def agreed(one: tuple[Kind, ...], other: tuple[Kind, ...]) -> tuple[Kind, ...]:
+    """What two ways to call a node have in common, position by position."""
+    return tuple(
+        Kind(a.type if a.type == b.type else "", a.rank if a.rank == b.rank else None)
+        for a, b in zip(one, other, strict=False)
+    )
+
+
 def type_text(proto: Any) -> str:
     """A TypeProto as the schemas write it, "" where it does not say."""
     kind = proto.WhichOneof("value")
@@ -258,8 +266,7 @@ def _control(
         results.append(_graph(state, graph, ChainMap(entries, known)))  # type: ignore[arg-type]
     count = len(node.proto.output)
     if node.op == "If" and len(results) == 2:
-        pairs = [(a, b) for a, b in zip(*results, strict=False)]
-        return [Kind(a.type if a.type == b.type else "", a.rank if a.rank == b.rank else None) for a, b in pairs]
+        return list(agreed(tuple(results[0]), tuple(results[1])))
     if node.op == "Loop" and results:
         carried = max(len(inputs) - 2, 0)
         kinds = results[0][1:]

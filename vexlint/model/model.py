@@ -19,7 +19,7 @@ from vexlint.values import Place, PlaceKind
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-    from vexlint.model.kinds import Use
+    from vexlint.model.kinds import Kind, Use
     from vexlint.model.shapes import Shape
     from vexlint.model.wire import Stripped
 
@@ -372,6 +372,16 @@ class Model:
         from vexlint.model.kinds import walk
 
         return walk(self)
+
+    @cached_property
+    def reads(self) -> dict[Node, tuple[Kind, ...]]:
+        """What each node reads, as `uses` has it; of a node called in several ways what all of them agree on."""
+        from vexlint.model.kinds import agreed
+
+        found: dict[Node, tuple[Kind, ...]] = {}
+        for node, _, inputs in self.uses:
+            found[node] = agreed(found[node], inputs) if node in found else inputs
+        return found
 
     @cached_property
     def metadata(self) -> dict[str, str]:

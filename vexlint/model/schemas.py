@@ -66,6 +66,11 @@ class Operator:
     is_function: bool
 
 
+def element_name(kind: str) -> str:
+    """ "tensor(int64)" as the schemas write it -> "int64"; "" for what is no tensor, or unknown."""
+    return kind.removeprefix("tensor(").removesuffix(")") if kind.startswith("tensor(") else ""
+
+
 def plain_domain(domain: str) -> str:
     """ "ai.onnx" and "" are the same domain."""
     return "" if domain == "ai.onnx" else domain

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from vexlint import tables
-from vexlint.model.dtypes import stated_type
 from vexlint.model.model import Model, Node
 from vexlint.model.proto import parse
+from vexlint.model.schemas import element_name
 from vexlint.probing.corpus import Probe
 
 # How attributes explain a refusal: enumerated ones do, numbers that only came along with them do not
@@ -99,7 +99,7 @@ def _declared_types(node: Node) -> Iterator[tuple[str, str]]:
     schema = node.schema
     for position, formal in enumerate(schema.inputs if schema else ()):
         if formal.type_var and node.input(position) is not None:
-            yield formal.type_var, stated_type(node.input(position), {})
+            yield formal.type_var, element_name(node.graph.model.reads[node][position].type)
 
 
 def explain(tests: list[tuple[Probe, str]]) -> Iterator[dict[str, Any]]:
