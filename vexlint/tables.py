@@ -227,19 +227,24 @@ def validate(target: Target) -> None:
         target.operator(domain, op)
 
 
-@cache
 def differences(runtime: str) -> Mapping[str, tuple[Difference, ...]]:
     """Operator -> what versions of this runtime compute differently, from `rules/targets/differences.toml`."""
+    return _differences().get(runtime, {})
+
+
+@cache
+def _differences() -> dict[str, dict[str, tuple[Difference, ...]]]:
+    """Runtime -> operator -> its differences: the file is read once for all runtimes."""
     path = rules_folder() / "targets" / "differences.toml"
-    found: dict[str, tuple[Difference, ...]] = {}
+    found: dict[str, dict[str, tuple[Difference, ...]]] = {}
     for number, entry in enumerate(tomllib.loads(path.read_text("utf-8"))["difference"], 1):
         where = f"{path}: difference {number}: "
         _keys(entry, ["op", "runtime", "since", "until", "size", *_RESTRICTION], where)
-        if entry["runtime"] == runtime:
-            own = {k: v for k, v in entry.items() if k not in ("op", "runtime", "since", "until", "size")}
-            when = restriction({"verdict": "differs", **own}, where)
-            made = Difference(entry["op"], entry["since"], entry["until"], entry["size"], when)
-            found[made.op] = (*found.get(made.op, ()), made)
+        own = {k: v for k, v in entry.items() if k not in ("op", "runtime", "since", "until", "size")}
+        when = restriction({"verdict": "differs", **own}, where)
+        made = Difference(entry["op"], entry["since"], entry["until"], entry["size"], when)
+        by_op = found.setdefault(entry["runtime"], {})
+        by_op[made.op] = (*by_op.get(made.op, ()), made)
     return found
 
 
