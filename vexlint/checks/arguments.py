@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from vexlint.checks.context import Context
-from vexlint.checks.group import grouped
+from vexlint.checks.faults import grouped
 from vexlint.model import schemas
 from vexlint.model.kinds import Use, formals
 from vexlint.model.model import Model, Node
@@ -116,11 +116,16 @@ def _loop(node: Node) -> str | None:
 
 
 def _scan(node: Node) -> str | None:
+    return _mapped(node) if node.graph.opsets.get("", 0) >= 9 else None
+
+
+def _mapped(node: Node) -> str | None:
+    """The body takes what the node reads and makes what the node makes."""
     body = node.attribute("body")
-    if body is None or node.graph.opsets.get("", 0) < 9:
+    if body is None:
         return None
-    return _body("Scan", len(body.input), len(node.proto.input)) or _body(
-        "Scan", len(body.output), len(node.proto.output), "outputs"
+    return _body(node.op, len(body.input), len(node.proto.input)) or _body(
+        node.op, len(body.output), len(node.proto.output), "outputs"
     )
 
 
@@ -129,15 +134,6 @@ def _if(node: Node) -> str | None:
         if branch is not None and (text := _body("If", len(branch.output), len(node.proto.output), "outputs")):
             return text
     return None
-
-
-def _sequence_map(node: Node) -> str | None:
-    body = node.attribute("body")
-    if body is None:
-        return None
-    return _body("SequenceMap", len(body.input), len(node.proto.input)) or _body(
-        "SequenceMap", len(body.output), len(node.proto.output), "outputs"
-    )
 
 
 def _body(op: str, has: int, wanted: int, what: str = "inputs") -> str | None:
@@ -151,7 +147,7 @@ MORE: dict[str, Callable[[Node], str | None]] = {
     "If": _if,
     "Loop": _loop,
     "Scan": _scan,
-    "SequenceMap": _sequence_map,
+    "SequenceMap": _mapped,
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from vexlint.checks.context import Context
+from vexlint.checks.faults import grouped
 from vexlint.files import nearest
 from vexlint.model import schemas
 from vexlint.model.attributes import attribute_type, attribute_value
@@ -32,8 +33,10 @@ INTERNAL = "__"  # names that onnx.checker lets pass on every operator
 
 def unknown_attribute(model: Model, context: Context) -> Iterator[Hit]:
     """VEX106: an attribute, or a value of one, that the operator's schema at this opset does not have."""
-    found: dict[tuple[str, str, str, str], list[Node]] = {}
-    details: dict[tuple[str, str, str, str], Hit] = {}
+    yield from grouped(_hits(model))
+
+
+def _hits(model: Model) -> Iterator[Hit]:
     for (domain, op), nodes in model.operators.items():
         if (domain, op) in model.functions:
             continue
@@ -48,12 +51,7 @@ def unknown_attribute(model: Model, context: Context) -> Iterator[Hit]:
                 if known is not None and not known.values and attribute_type(attribute) == known.type:
                     continue
                 if (hit := _flaw(node, schema, known, attribute)) is not None:
-                    key = (domain, op, attribute.name, hit.message)
-                    details.setdefault(key, hit)
-                    found.setdefault(key, []).append(node)
-    for key, nodes in found.items():
-        hit, more = details[key], tuple(n.place for n in nodes[1:])
-        yield Hit(hit.place, hit.message, hit.help, severity=hit.severity, data=hit.data, more=more, count=len(nodes))
+                    yield hit
 
 
 def _flaw(

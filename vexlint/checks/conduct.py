@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vexlint.checks import tables
 from vexlint.checks.context import Context
-from vexlint.checks.group import grouped
+from vexlint.checks.faults import grouped
 from vexlint.model.model import Model, Node
 from vexlint.values import Hit
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vexlint.values import Hit, Place, Severity, Verdict
 
@@ -21,17 +21,13 @@ class Fault:
 
 def hits(found: Iterable[tuple[Fault, Place]]) -> Iterator[Hit]:
     """One hit for each fault, at the first place of it, in the order of the first places."""
-    places: dict[Fault, list[Place]] = {}
-    for fault, place in found:
-        places.setdefault(fault, []).append(place)
-    for fault, (first, *more) in places.items():
-        yield Hit(
-            first,
-            fault.message,
-            fault.help,
-            fault.target,
-            fault.verdict,
-            fault.severity,
-            more=tuple(more),
-            count=1 + len(more),
-        )
+    yield from grouped(Hit(place, f.message, f.help, f.target, f.verdict, f.severity) for f, place in found)
+
+
+def grouped(found: Iterable[Hit]) -> Iterator[Hit]:
+    """The hits of one place each, those that say the same as one, in the order of the first ones."""
+    same: dict[tuple[object, ...], list[Hit]] = {}
+    for hit in found:
+        same.setdefault((hit.message, hit.help, hit.target, hit.verdict, hit.severity), []).append(hit)
+    for hit, *more in same.values():
+        yield replace(hit, more=tuple(h.place for h in more), count=1 + len(more))

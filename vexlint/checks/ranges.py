@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from vexlint.checks.context import Context
-from vexlint.checks.group import grouped
+from vexlint.checks.faults import grouped
 from vexlint.model import ranks, tensors
 from vexlint.model.attributes import attribute_type, attribute_value
 from vexlint.model.kinds import TYPE_ATTRIBUTES, Use

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from vexlint.checks.context import Context
-from vexlint.checks.group import grouped
+from vexlint.checks.faults import grouped
 from vexlint.checks.support import Judgement, interesting, judge
 from vexlint.model.model import Model, Node
 from vexlint.values import Hit, Place, Severity
