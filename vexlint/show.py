@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vexlint.model import native, tensors
+from vexlint.model import native, payloads, tensors
 from vexlint.model.attributes import attribute_type, attribute_value
 from vexlint.model.model import Model
 from vexlint.model.read import read
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto
 
 FEW = 8  # elements that are written out; of more, a digest
-CHUNK = 1 << 20
 
 
 def lines(path: Path) -> Iterator[str]:
@@ -132,7 +132,8 @@ class _Shown:
         payload = payload_of(tensor, stripped) if stripped else None
         if payload is not None:
             spans = [(payload.offset, payload.offset + payload.length)] if payload.raw else payload.fields
-            return f"{head} {_digest(_bytes(self.model.path, spans))}"
+            pieces = (payloads.read(self.model.path, start, end - start) for start, end in spans)
+            return f"{head} {_digest(chain.from_iterable(pieces))}"
         if (record := tensors.external(tensor)) is not None:
             told = ", ".join(f"{_name(k)} {_line(v)}" for k, v in sorted(record.items()))
             return f"{head} external {told}"
@@ -144,16 +145,6 @@ class _Shown:
             return f"{head} {_digest([tensor.raw_data])}"
         fields = {d.name: v for d, v in tensor.ListFields() if d.name.endswith("_data")}
         return f"{head} {_digest([repr([(k, list(v)) for k, v in sorted(fields.items())]).encode()])}"
-
-
-def _bytes(path: Path, spans: Any) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        for start, end in spans:
-            file.seek(start)
-            left = end - start
-            while left > 0 and (piece := file.read(min(CHUNK, left))):
-                left -= len(piece)
-                yield piece
 
 
 def _digest(pieces: Any) -> str:

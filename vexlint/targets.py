@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from vexlint import tables
 from vexlint.files import nearest, rules_folder
-from vexlint.tables import Target
+from vexlint.tables import Target, numbers
 from vexlint.values import VexlintError
 
 if TYPE_CHECKING:
@@ -52,13 +52,18 @@ def resolve(names: list[str], own: tuple[OwnTarget, ...] = ()) -> tuple[tuple[Ta
     return tuple(chosen), notes
 
 
+def split(name: str) -> tuple[str, str]:
+    """ "trt@8.6" -> ("tensorrt", "8.6"): the runtime under the name it is known by, and the version, "" where none."""
+    runtime, _, version = name.partition("@")
+    return ALIASES.get(runtime, runtime), version
+
+
 def covers(name: str, target: Target) -> bool:
     """Whether a name as a user writes it (an alias, a version's prefix or none) stands for this target."""
     if name == target.name:
         return True
-    runtime, _, version = name.partition("@")
-    same = ALIASES.get(runtime, runtime) == target.runtime
-    return same and f"{target.version}.".startswith(f"{version}." if version else "")
+    runtime, version = split(name)
+    return runtime == target.runtime and f"{target.version}.".startswith(f"{version}." if version else "")
 
 
 def known() -> list[str]:
@@ -71,17 +76,12 @@ def _index() -> dict[Name, tuple[str, Path]]:
     found = {}
     for path in (rules_folder() / "targets").glob("*-*.json"):
         runtime, _, version = path.stem.rpartition("-")
-        found[runtime, _numbers(version)] = (version, path)
+        found[runtime, numbers(version)] = (version, path)
     return found
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tables.numbers(version)
-
-
 def _find(name: str, own: list[str]) -> tuple[Path, str]:
-    runtime, _, version = name.partition("@")
-    runtime = ALIASES.get(runtime, runtime)
+    runtime, version = split(name)
     versions = sorted(v for r, v in _index() if r == runtime)
     if not versions:
         runtimes = [*own, *sorted({r for r, _ in _index()})]
@@ -91,7 +91,7 @@ def _find(name: str, own: list[str]) -> tuple[Path, str]:
     if version and not re.fullmatch(r"\d+(\.\d+)*", version):
         newest = _index()[runtime, versions[-1]][0]
         raise VexlintError(f"target {name!r}: {version!r} is no version; write {runtime}@{newest}")
-    wanted = _numbers(version) if version else ()
+    wanted = numbers(version) if version else ()
     chosen = next((v for v in reversed(versions) if v[: len(wanted)] == wanted), None)
     note = ""
     if chosen is None:

@@ -71,6 +71,22 @@ def selects(model: Model) -> bool:
     return any("NMS" in op or "NonMaxSuppression" in op for _, op in model.operators)
 
 
+def inferred_shape(model: Model, output: str) -> Shape | None:
+    """The shape of an output; inferred where it is declared open behind the batch: exporters declare made-up names for
+    sizes they know."""
+    shape = model.graph.shape(output)
+    if shape is not None and any(not isinstance(d, int) for d in shape.dims[1:]):
+        return model.inferred.get(("graph", output), shape)
+    return shape
+
+
+def image_size(shape: Shape) -> tuple[int, int] | None:
+    """Height and width in px of an input of images, NCHW or NHWC by where the channels are; None where not fixed."""
+    height, width = (1, 2) if shape.size(3) in (1, 3) and shape.size(1) not in (1, 3) else (2, 3)
+    high, wide = shape.size(height), shape.size(width)
+    return None if high is None or wide is None else (high, wide)
+
+
 def names(model: Model) -> int | None:
     """How many classes the exporter's metadata names; None where it names none. Parsed as a literal, never run."""
     return _count(model.metadata.get("names", ""))
@@ -94,8 +110,7 @@ def _head(model: Model, output: str, outputs: dict[str, Shape | None]) -> Head |
     upstream = list(model.graph.upstream(output))
     if any(n.op in SUPPRESSING for n in upstream) or not _decoded(model, output):
         return None
-    if not isinstance(shape.dims[1], int) or not isinstance(shape.dims[2], int):
-        shape = model.inferred.get(("graph", output), shape)  # exporters declare made-up names for sizes they know
+    shape = inferred_shape(model, output) or shape
     for layout in LAYOUTS:
         if _fits(model, shape, layout) and _rows_fit(model, output, outputs, join, shape, layout):
             return Head(output, shape, layout, _classes(model, layout, shape.size(layout.rows) or 0))
@@ -197,12 +212,10 @@ def _grids(model: Model) -> Iterator[int]:
     """The numbers of places that detectors have on the model's image: cells of a set of strides, times anchors."""
     for name in model.graph.inputs:
         shape = model.graph.shape(name)
-        if shape is None or shape.rank != 4:
+        size = image_size(shape) if shape is not None and shape.rank == 4 else None
+        if size is None:
             continue
-        height, width = (1, 2) if shape.size(3) in (1, 3) and shape.size(1) not in (1, 3) else (2, 3)
-        high, wide = shape.size(height), shape.size(width)
-        if high is None or wide is None:
-            continue
+        high, wide = size
         for strides in STRIDES:
             cells = sum(-(-high // s) * -(-wide // s) for s in strides)
             yield from (cells * anchors for anchors in ANCHORS)

@@ -31,7 +31,7 @@ def chunks(model: Model, tensor: TensorProto) -> Iterator[bytes]:
     payload = payload_of(tensor, model.stripped) if model.stripped is not None else None
     record = tensors.external(tensor)
     if payload is not None and payload.raw:
-        yield from _read(model.path, payload.offset, payload.length)
+        yield from read(model.path, payload.offset, payload.length)
     elif payload is not None:
         whole = type(tensor)()
         whole.CopyFrom(tensor)
@@ -50,12 +50,13 @@ def _external(folder: Path, record: dict[str, str], tensor: TensorProto) -> Iter
         place = (folder / record["location"]).resolve()
         if place.is_relative_to(folder.resolve()):
             needed = tensors.size(tensor) * struct.calcsize(tensors.RAW_FORMATS.get(tensor.data_type, "H"))
-            yield from _read(place, int(record.get("offset") or 0), needed)
+            yield from read(place, int(record.get("offset") or 0), needed)
     except (OSError, KeyError, ValueError, RuntimeError):
         return
 
 
-def _read(path: Path, offset: int, length: int) -> Iterator[bytes]:
+def read(path: Path, offset: int, length: int) -> Iterator[bytes]:
+    """A span of a file, `CHUNK` bytes at a time."""
     with path.open("rb") as file:
         file.seek(offset)
         while length > 0 and (piece := file.read(min(CHUNK, length))):

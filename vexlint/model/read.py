@@ -7,6 +7,7 @@ from pathlib import Path
 from vexlint.model import native, proto, wire
 from vexlint.model.model import Model
 from vexlint.model.wire import Unreadable
+from vexlint.values import VexlintError
 
 TEXT_SUFFIXES = (".onnxtxt", ".onnxtext")
 
@@ -24,6 +25,14 @@ def read(path: Path) -> Model:
     except OSError as error:
         raise Unreadable(f"cannot be opened: {error.strerror}") from None
     return Model(proto.parse(stripped.data, stripped.origin), path, stripped)
+
+
+def load(path: Path) -> Model:
+    """As `read`, for what can do nothing without the model. Raises VexlintError that names the file."""
+    try:
+        return read(path)
+    except (Unreadable, native.Stopped) as error:
+        raise VexlintError(f"{path}: {error}") from None
 
 
 def _text(path: Path) -> bytes:

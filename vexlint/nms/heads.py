@@ -100,7 +100,7 @@ def find(model: Model, layout: str | None) -> Head:
         raise VexlintError(
             f"{where}: no head is recognised in its outputs. Which layout is it? Say it with --layout v8|v5"
         )
-    ranked = {n: s for n in model.graph.outputs if (s := _shape(model, n)) is not None and s.rank == 3}
+    ranked = {n: s for n in model.graph.outputs if (s := heads.inferred_shape(model, n)) is not None and s.rank == 3}
     if len(ranked) != 1:
         raise VexlintError(f"{where}: --layout {layout} wants one output of three axes, there are {len(ranked)}")
     output, shape = next(iter(ranked.items()))
@@ -119,20 +119,13 @@ def _refuse(model: Model) -> None:
     for output in model.graph.outputs:
         if any(n.op == "TopK" for n in model.graph.upstream(output)):
             raise VexlintError(f"{where}: a TopK selects the rows of {output}: it is end-to-end and needs no NMS")
-        shape = _shape(model, output)
+        shape = heads.inferred_shape(model, output)
         few = shape is not None and shape.rank == 3 and 0 < (shape.size(1) or 0) <= ROWS
         if few and shape is not None and shape.size(2) == 6 and len(model.graph.outputs) == 1:
             raise VexlintError(f"{where}: {output} {shape} are selected detections: it needs no NMS")
     by_name = {n.rpartition("/")[2].lower() for n in model.graph.outputs}
     if {"logits", "pred_boxes"} <= by_name:
         raise VexlintError(f"{where}: outputs logits and pred_boxes are those of a DETR, which needs no NMS")
-
-
-def _shape(model: Model, name: str) -> Shape | None:
-    shape = model.graph.shape(name)
-    if shape is not None and any(not isinstance(d, int) for d in shape.dims[1:]):
-        return model.inferred.get(("graph", name), shape)
-    return shape
 
 
 def _single(model: Model, layout: Layout, output: str, shape: Shape, said: bool) -> Head:
@@ -156,7 +149,7 @@ def _single(model: Model, layout: Layout, output: str, shape: Shape, said: bool)
 
 def _apart(model: Model) -> tuple[str, str] | None:
     """The names of boxes [B, N, 4] and scores [B, N, C] or [B, C, N] where the model has just these two outputs."""
-    known = {name: _shape(model, name) for name in model.graph.outputs}
+    known = {name: heads.inferred_shape(model, name) for name in model.graph.outputs}
     shapes = {n: s for n, s in known.items() if s is not None and s.rank == 3}
     if len(known) != 2 or len(shapes) != 2:
         return None
@@ -171,7 +164,7 @@ def _apart(model: Model) -> tuple[str, str] | None:
 
 
 def _parts(model: Model, layout: Layout, boxes: str, scores: str) -> Head:
-    shapes = _shape(model, boxes), _shape(model, scores)
+    shapes = heads.inferred_shape(model, boxes), heads.inferred_shape(model, scores)
     assert shapes[0] is not None and shapes[1] is not None
     places = shapes[0].size(1)
     class_axis = 2 if shapes[1].dims[1] == shapes[0].dims[1] else 1
@@ -187,7 +180,6 @@ def _image(model: Model) -> tuple[int, int] | None:
     for name in model.graph.inputs:
         shape = model.graph.shape(name)
         if shape is not None and shape.rank == 4:
-            last = shape.size(3) in (1, 3) and shape.size(1) not in (1, 3)
-            high, wide = (shape.size(1), shape.size(2)) if last else (shape.size(2), shape.size(3))
-            return (high, wide) if high and wide else None
+            size = heads.image_size(shape)
+            return size if size is not None and all(size) else None
     return None

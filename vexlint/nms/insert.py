@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vexlint.config import Contract
 from vexlint.draft import Draft, runnable
-from vexlint.model import native
-from vexlint.model.read import read
-from vexlint.model.wire import Unreadable
+from vexlint.model.read import load
 from vexlint.nms import graft, heads, probe, reference, tail
 from vexlint.nms.heads import Head
 from vexlint.nms.tail import Settings
@@ -94,10 +92,7 @@ def settings(options: Options, contract: Contract) -> tuple[Settings, dict[str, 
 
 def insert(path: Path, output: Path, options: Options, contract: Contract, in_place: bool = False) -> Done:
     """Inserts a tail, proves it and writes the model; where a proof does not hold nothing is written."""
-    try:
-        model = read(path)
-    except (Unreadable, native.Stopped) as error:
-        raise VexlintError(f"{path}: {error}") from None
+    model = load(path)
     layout = options.layout or (contract.nms or {}).get("layout")
     chosen, origins = settings(options, contract)
     head = heads.find(model, layout)
@@ -110,7 +105,7 @@ def insert(path: Path, output: Path, options: Options, contract: Contract, in_pl
     if seen:
         image = next((a.shape[-2:] for a in feeds[0].values() if a.ndim == 4), (0, 0))
         probe.contradict(head, seen, (int(image[0]), int(image[1])), path)
-    graft.insert(draft, head, chosen, piece, hashlib.sha256(path.read_bytes()).hexdigest())
+    graft.insert(draft, head, chosen, piece, _digest(path))
     proofs: tuple[StageProof, ...] = ()
     if options.verify and chosen.tail == "plugin":
         raise VexlintError("nothing here can run EfficientNMS_TRT, so nothing can be proven of it: say --no-verify")
@@ -124,13 +119,16 @@ def insert(path: Path, output: Path, options: Options, contract: Contract, in_pl
 
 def remove(path: Path, output: Path, in_place: bool = False) -> bool:
     """Cuts a tail of ours off and writes the model; whether it is the original, byte for byte."""
-    try:
-        draft = Draft(read(path))
-    except (Unreadable, native.Stopped) as error:
-        raise VexlintError(f"{path}: {error}") from None
+    draft = Draft(load(path))
     digest = graft.remove(draft)
     draft.save(output, in_place)
-    return hashlib.sha256(output.read_bytes()).hexdigest() == digest
+    return _digest(output) == digest
+
+
+def _digest(path: Path) -> str:
+    """The SHA-256 of a file of any size, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _runtimes() -> list[str]:

@@ -21,7 +21,7 @@ from vexlint.runtimes import base
 from vexlint.runtimes.base import Answer, Question
 from vexlint.runtimes.child import BUILDING, RUNNING, Child, Failed, NotHere
 from vexlint.tables import Target
-from vexlint.targets import ALIASES, covers
+from vexlint.targets import covers, split
 from vexlint.values import Hit, Probe, VexlintError
 
 SHARE = 0.75  # of the machine's memory that a child may take where nobody says
@@ -135,10 +135,10 @@ def _profiles(context: Context) -> dict[str, list[list[int]]]:
 
 def _another_version(answer: Answer, target: Target, names: Sequence[str]) -> str:
     """Why an installed version says nothing about the one the user wrote; "" where it does, or none was written."""
-    written = [n for n in names if "@" in n and ALIASES.get(n.partition("@")[0], n.partition("@")[0]) == target.runtime]
+    written = [n for n in names if "@" in n and split(n)[0] == target.runtime]
     if "version" not in answer or not written:
         return ""
-    wanted = next((n for n in written if covers(n, target)), written[-1]).partition("@")[2]
+    _, wanted = split(next((n for n in written if covers(n, target)), written[-1]))
     if same_release(wanted, answer["version"]):
         return ""
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -83,6 +84,11 @@ def from_root(path: str, root: Path) -> str:
 def utf8(path: str) -> str:
     """A path as text of a JSON document; file systems have names that are none, and those get escapes."""
     return path.encode("utf-8", "backslashreplace").decode()
+
+
+def digest(mark: str) -> str:
+    """A mark as consumers take it: SHA-256, in hexadecimal digits."""
+    return hashlib.sha256(mark.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def title(finding: Finding) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
-from vexlint.report.gate import Gate, from_root, sentences, told, unsaid, utf8
+from vexlint.report.gate import Gate, digest, from_root, sentences, title, told, unsaid, utf8
 from vexlint.values import Report, Severity
 
 SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.INFO: "info"}
@@ -23,7 +22,7 @@ def render(report: Report, gate: Gate) -> str:
     for entry in told(report, gate):
         finding = entry.finding
         severity = SEVERITIES[finding.severity]
-        issue = _issue(sentences(entry)[0], f"{finding.code} {finding.name}", entry.mark, severity, entry.path)
+        issue = _issue(sentences(entry)[0], title(finding), entry.mark, severity, entry.path)
         issues.append({**issue, "content": {"body": "\n\n".join(sentences(entry))}})
     return json.dumps(issues, indent=1) + "\n"
 
@@ -32,7 +31,7 @@ def _issue(text: str, name: str, mark: str, severity: str, path: str) -> dict[st
     return {
         "description": text,
         "check_name": name,
-        "fingerprint": hashlib.sha256(mark.encode("utf-8", "backslashreplace")).hexdigest(),
+        "fingerprint": digest(mark),
         "severity": severity,
         "location": {"path": utf8(path), "lines": {"begin": 1}},
     }

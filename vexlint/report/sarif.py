@@ -7,14 +7,13 @@ finding's mark, so that code scanning neither merges all findings of line 1 nor 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from typing import Any
 from urllib.parse import quote
 
 from vexlint import __version__
-from vexlint.report.gate import KNOWN, Gate, Told, command, from_root, sentences, told
+from vexlint.report.gate import KNOWN, Gate, Told, command, digest, from_root, sentences, told
 from vexlint.report.json import finite
 from vexlint.report.text import printable
 from vexlint.values import Place, Report, Severity
@@ -98,7 +97,7 @@ def _result(entry: Told, codes: list[str], gate: Gate) -> dict[str, Any]:
         "locations": [location],
         "partialFingerprints": {
             "vexlint/v1": finding.fingerprint,
-            "primaryLocationLineHash": hashlib.sha256(entry.mark.encode("utf-8", "backslashreplace")).hexdigest(),
+            "primaryLocationLineHash": digest(entry.mark),
         },
         "occurrenceCount": finding.count,
         "properties": properties,

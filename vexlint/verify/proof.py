@@ -14,10 +14,9 @@ from pathlib import Path
 
 from vexlint.config import Config, Contract
 from vexlint.files import nearest
-from vexlint.model import native, proto
+from vexlint.model import proto
 from vexlint.model.model import Model
-from vexlint.model.read import TEXT_SUFFIXES, read
-from vexlint.model.wire import Unreadable
+from vexlint.model.read import TEXT_SUFFIXES, load
 from vexlint.runtimes import base
 from vexlint.runtimes.child import RUNNING
 from vexlint.values import Proof, VexlintError
@@ -188,10 +187,7 @@ def _contract(config: Config, reference: Path, candidate: Path, recorded: bool) 
 def _read(path: Path) -> Model:
     if path.suffix in TEXT_SUFFIXES:
         raise VexlintError(f"{path}: runtimes read binary ONNX, not text")
-    try:
-        return read(path)
-    except (Unreadable, native.Stopped) as error:
-        raise VexlintError(f"{path}: {error}") from None
+    return load(path)
 
 
 def _check_shapes(shapes: Mapping[str, Shape], models: list[Model]) -> None:
