@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Literal, cast
 
 from vexlint.model import schemas
@@ -76,36 +75,16 @@ def interesting(model: Model, target: Target) -> Iterator[Node]:
         if not plain:
             limits += [d.when for d in differences(target.runtime).get(op, ()) if d.holds(target.version)]
         if any(not limit.versions or not versions.isdisjoint(limit.versions) for limit in limits) or (
-            entry is not None and any(entry.reason(v) is not None or _unusual(model, entry, v) for v in versions)
+            entry is not None and any(entry.reason(v) is not None for v in versions)
         ):
             yield from nodes
+        elif entry is not None and (refused := _refused(entry, versions)):
+            yield from (n for n in nodes if any(_element(kind) in refused for kind in model.reads.get(n, ())))
 
 
-def _unusual(model: Model, entry: Operator, since: int) -> bool:
-    """Whether a type that the table refuses at a schema version occurs in the file at all."""
-    return any(types.refused & model_types(model) for types in entry.types.get(since, {}).values())
-
-
-@lru_cache(maxsize=1)
-def model_types(model: Model) -> frozenset[str]:
-    """Element types that occur in a file, from declarations, constants and casts; float, int64 and bool always."""
-    return frozenset(_mentioned(model))
-
-
-def _mentioned(model: Model) -> Iterator[str]:
-    from vexlint.model import tensors
-
-    seen = {1, 7, 9}
-    for graph in model.graphs:
-        seen.update(t.data_type for t in graph.initializers.values())
-        seen.update(v.type.tensor_type.elem_type for v in graph.declared.values())
-    for node in model.nodes("Cast"):
-        seen.add(node.attribute("to") or 0)
-    for node in model.nodes("Constant", "ConstantOfShape"):
-        if (tensor := node.attribute("value")) is not None:
-            seen.add(tensor.data_type)
-    seen.discard(0)
-    yield from (tensors.dtype_name(n) for n in seen)
+def _refused(entry: Operator, versions: set[int]) -> frozenset[str]:
+    """The types that a table refuses of some input at one of these schema versions."""
+    return frozenset().union(*(t.refused for v in versions for t in entry.types.get(v, {}).values()))
 
 
 def _lacking(node: Node, target: Target, since: int, reason: str, entry: Operator) -> Judgement:
@@ -140,11 +119,10 @@ def _changed(node: Node, target: Target, since: int) -> tuple[Judgement, ...]:
 def _refused_types(node: Node, target: Target, entry: Operator, schema: schemas.Operator | None) -> list[Judgement]:
     """One judgement for each type variable whose type was tried and refused."""
     row = entry.types.get(schema.since if schema else 0, {})
-    present = model_types(node.graph.model) if row else frozenset()
     found = {}
     for position, formal in enumerate(schema.inputs if schema else ()):
         refused = row[formal.type_var].refused if formal.type_var in row else frozenset()
-        if formal.type_var in found or not refused & present or node.input(position) is None:
+        if formal.type_var in found or not refused or node.input(position) is None:
             continue
         dtype = _type(node, position)
         if dtype in refused and schema is not None:
@@ -184,7 +162,11 @@ def _read(node: Node, position: int) -> Kind:
 
 
 def _type(node: Node, position: int) -> str:
-    return schemas.element_name(_read(node, position).type)
+    return _element(_read(node, position))
+
+
+def _element(kind: Kind) -> str:
+    return schemas.element_name(kind.type)
 
 
 def _other(value: Any, allowed: tuple[Any, ...]) -> bool:
