@@ -1,5 +1,6 @@
 """Options of the test suite."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -20,6 +21,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write golden texts and the outputs in README and docs anew; read the diff before committing it",
     )
+
+
+@pytest.fixture
+def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder whose modules stand in for the runtimes, here and in the children."""
+    folder = tmp_path / "fakes"
+    folder.mkdir()
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")])))
+    monkeypatch.syspath_prepend(folder)
+    return folder
 
 
 @pytest.fixture

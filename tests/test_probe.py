@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -426,13 +425,9 @@ class TestTensorRt:
 
 
 @pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A file that stands in for the openvino package, here and in the children."""
-    folder = tmp_path / "fakes"
-    folder.mkdir()
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")])))
-    monkeypatch.syspath_prepend(folder)
-    yield folder / "openvino.py"
+def fake(fakes: Path) -> Path:
+    """A file that stands in for the openvino package."""
+    return fakes / "openvino.py"
 
 
 FAKE = """

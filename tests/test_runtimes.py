@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -173,38 +171,28 @@ def endless(folder: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder whose modules stand in for the runtimes, here and in the children."""
-    folder = tmp_path / "fakes"
-    folder.mkdir()
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")])))
-    monkeypatch.syspath_prepend(folder)
-    yield folder
-
-
 class TestMissing:
     def test_a_package_that_is_not_installed(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
         with pytest.raises(Failed, match=r"openvino is not installed: pip install 'vexlint\[openvino\]'"):
             Child("openvino", Setup("model.onnx"), tmp_path)
 
-    def test_a_package_that_cannot_be_imported(self, fake: Path, tmp_path: Path) -> None:
-        (fake / "openvino.py").write_text("raise ImportError('libtbb.so.12 is missing')", "utf-8")
+    def test_a_package_that_cannot_be_imported(self, fakes: Path, tmp_path: Path) -> None:
+        (fakes / "openvino.py").write_text("raise ImportError('libtbb.so.12 is missing')", "utf-8")
         assert refused("openvino", Setup("model.onnx"), tmp_path) == "libtbb.so.12 is missing"
 
-    def test_a_crash_is_told_with_its_last_words(self, fake: Path, tmp_path: Path) -> None:
+    def test_a_crash_is_told_with_its_last_words(self, fakes: Path, tmp_path: Path) -> None:
         text = "import os, sys; print('terminate called: bad plugin', file=sys.stderr, flush=True); os.abort()"
-        (fake / "openvino.py").write_text(text, "utf-8")
+        (fakes / "openvino.py").write_text(text, "utf-8")
         said = refused("openvino", Setup("some/model.onnx"), tmp_path)
         assert said == "openvino crashed loading model.onnx (signal 6): terminate called: bad plugin"
 
-    def test_what_a_runtime_prints_does_not_disturb(self, fake: Path, tmp_path: Path) -> None:
+    def test_what_a_runtime_prints_does_not_disturb(self, fakes: Path, tmp_path: Path) -> None:
         text = "import os; os.write(1, b'hello'); print('there'); raise ImportError('missing')"
-        (fake / "openvino.py").write_text(text, "utf-8")
+        (fakes / "openvino.py").write_text(text, "utf-8")
         assert refused("openvino", Setup("model.onnx"), tmp_path) == "missing"
 
-    def test_tensorrt_without_a_gpu(self, fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_tensorrt_without_a_gpu(self, fakes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(tensorrt, "DRIVER", "libnothing.so.0")
         with pytest.raises(Missing, match=r"no NVIDIA GPU here: the driver's libnothing.so.0 is not installed"):
             tensorrt.load(Setup("model.onnx"))
