@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,18 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from typer.testing import CliRunner
 
 from tests.benchmarks import nms_exact, nms_rtx
+from tests.scratch import vexlint
 from tests.support import DETECTOR, load
+from vexlint.cli import app
 from vexlint.config import Contract
 from vexlint.model.read import read
 from vexlint.nms import heads, insert, probe, reference, tail
 from vexlint.nms.tail import Settings
 from vexlint.values import VexlintError
+from vexlint.verify import boxes
 
 RUNTIMES = nms_exact.RUNTIMES
 SHAPE = {"images": (2, 3, 320, 320)}
@@ -31,7 +36,7 @@ def kind(name: str, **more: object) -> Settings:
 @pytest.mark.parametrize("name", ["planes", "loop"])
 @pytest.mark.parametrize("layout", list(heads.LAYOUTS))
 def test_every_layout_gives_what_greedy_nms_gives(layout: str, name: str, runtime: str) -> None:
-    _, count, faults = nms_exact.mismatches(nms_exact.synthetic(layout), kind(name), runtime, 6)
+    _, count, _, faults = nms_exact.mismatches(nms_exact.synthetic(layout), kind(name), runtime, 6)
     assert not faults
     assert count > 100
 
@@ -55,7 +60,7 @@ VARIANTS: dict[str, tuple[heads.Head, dict[str, Any], int]] = {
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_gives_what_greedy_nms_gives(variant: str, name: str, runtime: str) -> None:
     head, more, opset = VARIANTS[variant]
-    assert not nms_exact.mismatches(head, kind(name, **more), runtime, 4, opset)[2]
+    assert not nms_exact.mismatches(head, kind(name, **more), runtime, 4, opset)[3]
 
 
 def rows(*boxes: tuple[float, float, float, float, float, int]) -> dict[str, np.ndarray]:
@@ -70,8 +75,8 @@ def found(name: str, feed: dict[str, np.ndarray], runtime: str = "onnxruntime") 
     """The centre x of each box that a tail keeps, ascending."""
     data = tail.build(nms_exact.synthetic("v8"), kind(name), 17).SerializeToString()
     (out,) = probe.run(data, Path(), [feed], runtime)
-    boxes = out["boxes"][0, : out["num_dets"][0, 0]]
-    return sorted(((boxes[:, 0] + boxes[:, 2]) / 2).tolist())
+    kept = out["boxes"][0, : out["num_dets"][0, 0]]
+    return sorted(((kept[:, 0] + kept[:, 2]) / 2).tolist())
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -98,6 +103,54 @@ def test_an_overlap_exactly_at_the_threshold_is_the_known_difference(runtime: st
         kept[name] = int(out["num_dets"][0, 0])
     assert kept == {"planes": 1 if runtime == "openvino" else 2, "loop": 2}
     assert len(reference.select(head, Settings(0.25, 0.5, 300), feed)[0]) == 2
+
+
+def given(*boxes: tuple[float, float, float, float, float, int]) -> dict[str, np.ndarray]:
+    """What a tail would give that keeps just these boxes x1 y1 x2 y2, score, label, of one picture."""
+    made = {"num_dets": np.array([[len(boxes)]], np.int32), "boxes": np.zeros((1, 300, 4), np.float32)}
+    made |= {"scores": np.zeros((1, 300), np.float32), "labels": np.full((1, 300), -1, np.int32)}
+    for row, (*box, score, label) in enumerate(boxes):
+        made["boxes"][0, row], made["scores"][0, row], made["labels"][0, row] = box, score, label
+    return made
+
+
+def compared(feed: dict[str, np.ndarray], found: dict[str, np.ndarray], iou: float) -> tuple[bool, int]:
+    done = reference.compare(nms_exact.synthetic("v8"), Settings(0.25, iou, 300), feed, found, tail.OUTPUTS)
+    return not done.fault, done.rounded
+
+
+FIRST, SECOND, THIRD = (2, 2, 18, 18, 0.9, 0), (2, 2, 18, 10, 0.8, 0), (2, 2, 18, 7, 0.7, 0)  # IoU 1/2, 5/16, 5/8
+
+
+def test_a_pair_at_the_threshold_is_taken_as_the_tail_took_it_and_what_follows_must_be_right() -> None:
+    """Whether the second stays is open; the third then goes with it or stays without it."""
+    feed = rows((10, 10, 16, 16, 0.9, 0), (10, 6, 16, 8, 0.8, 0), (10, 4.5, 16, 5, 0.7, 0))
+    assert compared(feed, given(FIRST, SECOND), 0.5) == (True, 0), "what float64 says: at the threshold is not above it"
+    assert compared(feed, given(FIRST, THIRD), 0.5) == (True, 1)
+    assert compared(feed, given(FIRST), 0.5) == (False, 0), "who suppressed the third?"
+    assert compared(feed, given(FIRST, SECOND, THIRD), 0.5) == (False, 0), "the second suppresses the third"
+    for wrong in (given(FIRST, THIRD), given(FIRST), given(SECOND)):
+        assert compared(feed, wrong, 0.5001) == (False, 0), "that pair is not near enough"
+        assert compared(feed, wrong, 0.4999) == (wrong["num_dets"][0, 0] == 2, 0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_float32_stays_within_the_bound_of_rounding(seed: int) -> None:
+    """IoU in float32 of centre boxes, as a tail computes it, beside float64 and the bound, from 2 to 500 px."""
+    rng = np.random.default_rng(seed)
+    side = 2.0 ** rng.uniform(1, 9, (1, 2))
+    pair = np.concatenate([rng.uniform(0, 1280, (1, 2)), side], 1).repeat(400, 0)
+    pair[1:] += rng.normal(0, 0.2, (399, 4)) * np.tile(side, 2)
+    pair = pair[(pair[:, 2:] > 1).all(1)].astype(np.float32)
+    exact = boxes.corners(pair)
+    near = np.concatenate([pair[:, :2] - pair[:, 2:] * np.float32(0.5), pair[:, :2] + pair[:, 2:] * np.float32(0.5)], 1)
+    assert near.dtype == np.float32
+    size = np.maximum(np.minimum(near[:1, 2:], near[1:, 2:]) - np.maximum(near[:1, :2], near[1:, :2]), 0)
+    both = size[:, 0] * size[:, 1]
+    area = (near[:, 2] - near[:, 0]) * (near[:, 3] - near[:, 1])
+    found = both / (area[0] + area[1:] - both)
+    apart = np.abs(found - boxes.overlaps(exact[:1], exact[1:])[0])
+    assert (apart <= boxes.rounding(exact[:1], exact[1:])[0]).all()
 
 
 @pytest.mark.parametrize("name", ["planes", "loop"])
@@ -201,7 +254,7 @@ def test_the_probe_knows_the_four_forms_of_boxes_apart(form: str, tmp_path: Path
         if layout == form:
             done = insert.insert(path, tmp_path / "out.onnx", options, Contract())
             assert done.written
-            assert done.names[1] == "nms/boxes", "its own boxes keep their name"
+            assert done.plan.names[1] == "nms/boxes", "its own boxes keep their name"
         else:
             with pytest.raises(VexlintError, match="run on noise its boxes are"):
                 insert.insert(path, tmp_path / "never.onnx", options, Contract())
@@ -240,6 +293,94 @@ def test_the_plugin_wants_no_verify(tmp_path: Path) -> None:
 def test_an_old_opset_is_refused(tmp_path: Path) -> None:
     with pytest.raises(VexlintError, match="opset 13 or newer"):
         insert.insert(DETECTOR / "opset11.onnx", tmp_path / "o.onnx", insert.Options(), Contract())
+
+
+CONTRACT = '[[model]]\npath = "*.onnx"\n'
+INSIDE = CONTRACT + 'nms = { layout = "v8", score = 0.3, iou = 0.5, max_detections = 100 }\n'
+
+
+def repaired(folder: Path, contract: str, *words: str) -> tuple[int, str]:
+    (folder / "vexlint.toml").write_text(contract)
+    shutil.copy(DETECTOR / "custom_mish.onnx", folder)
+    done = vexlint("fix", "custom_mish.onnx", "-o", "fixed.onnx", *words, folder=folder)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_fix_inserts_what_the_contract_wants_where_unsafe_fixes_are_asked_for(tmp_path: Path) -> None:
+    code, said = repaired(tmp_path, INSIDE, "--unsafe-fixes")
+    assert code == 0, said
+    assert all(f"{what} on {runtime} proven" in said for what in ("tail", "model") for runtime in RUNTIMES)
+    fixed = read(tmp_path / "fixed.onnx")
+    assert list(fixed.graph.outputs) == list(tail.OUTPUTS)
+    assert {fixed.metadata[f"vexlint.nms.{k}"] for k in ("score", "iou", "max_detections")} == {"0.3", "0.5", "100"}
+    assert "VEX101, VEX501" in fixed.metadata["vexlint.fixed"]
+
+
+@pytest.mark.parametrize(("contract", "words"), [(CONTRACT, ("--unsafe-fixes",)), (INSIDE, ())])
+def test_fix_inserts_nothing_that_nobody_asked_for(contract: str, words: tuple[str, ...], tmp_path: Path) -> None:
+    code, said = repaired(tmp_path, contract, *words)
+    assert code == (1 if contract == INSIDE else 0), "what the contract wants and is not there remains as an error"
+    assert "tail" not in said
+    assert list(read(tmp_path / "fixed.onnx").graph.outputs) == ["output0"]
+
+
+def test_fix_writes_nothing_where_the_tail_is_not_proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = tail.build
+    monkeypatch.setattr(tail, "build", lambda h, s, o, n: build(h, Settings(s.score, 0.7, s.most), o, n))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vexlint.toml").write_text(INSIDE)
+    shutil.copy(DETECTOR / "clean.onnx", tmp_path)
+    done = CliRunner().invoke(app, ["fix", "clean.onnx", "-o", "fixed.onnx", "--unsafe-fixes"])
+    assert done.exit_code == 2
+    assert "tail on onnxruntime: sample 1" in done.output
+    assert not (tmp_path / "fixed.onnx").exists()
+
+
+CLEAN = str(DETECTOR / "clean.onnx")
+REFUSED = {
+    "no destination": ((CLEAN,), "one of -o FILE, --in-place"),
+    "two destinations": ((CLEAN, "-o", "o.onnx", "--in-place"), "one of -o FILE, --in-place"),
+    "no such file": (("none.onnx", "-o", "o.onnx"), "none.onnx: cannot be opened"),
+    "not a model": (("vexlint.toml", "-o", "o.onnx"), "vexlint.toml"),
+    "no folder": ((CLEAN, "-o", "none/o.onnx"), "there is no folder"),
+    "a folder": ((CLEAN, "-o", "."), "folder"),
+    "text": ((CLEAN, "-o", "o.onnxtxt"), "call it .onnx"),
+    "onto the source": ((CLEAN, "-o", CLEAN), "is the source itself"),
+    "no tail": ((CLEAN, "--remove", "-o", "o.onnx"), "nothing to remove"),
+    "a score above 1": ((CLEAN, "-o", "o.onnx", "--score", "1.5"), "--score should lie in 0..1"),
+    "another layout": ((CLEAN, "-o", "o.onnx", "--layout", "v5"), "structure says v8"),
+    "no layout": ((CLEAN, "-o", "o.onnx", "--layout", "v88"), "did you mean"),
+    "an open size": ((str(DETECTOR / "dynamic.onnx"), "-o", "o.onnx"), "--shape"),
+    "the contract's threshold": ((CLEAN, "-o", "o.onnx", "--config", "wants.toml", "--iou", "0.6"), "contradicts"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_mistake_is_said_and_nothing_is_written(case: str, tmp_path: Path) -> None:
+    words, text = REFUSED[case]
+    (tmp_path / "vexlint.toml").write_text("")
+    (tmp_path / "wants.toml").write_text(INSIDE.replace("*.onnx", CLEAN))
+    before = {p: p.read_bytes() for p in (*tmp_path.iterdir(), Path(CLEAN))}
+    done = vexlint("nms", *words, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert text in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert {p: p.read_bytes() for p in (*tmp_path.iterdir(), Path(CLEAN))} == before
+
+
+def test_the_command_writes_proves_and_takes_away(tmp_path: Path) -> None:
+    done = vexlint("nms", CLEAN, "-o", "inside.onnx", "--score", "0.3", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = " ".join(done.stdout.split())
+    assert "tail planes: score 0.3 (option), iou 0.45 (default), max_detections 300 (default), pre 1000" in said
+    assert f"model on {RUNTIMES[0]} proven: 3 pictures" in said
+    assert said.endswith("written to inside.onnx")
+    done = vexlint("nms", "inside.onnx", "--remove", "--in-place", folder=tmp_path)
+    assert done.returncode == 0
+    assert "byte for byte" in done.stdout
+    assert (tmp_path / "inside.onnx").read_bytes() == Path(CLEAN).read_bytes()
+    done = vexlint("nms", CLEAN, "-o", "inside.onnx", "--no-verify", folder=tmp_path)
+    assert (done.returncode, done.stdout.endswith("not verified (--no-verify)\n")) == (0, True)
 
 
 @pytest.mark.skipif(

@@ -2,7 +2,8 @@
 
 A repair goes in stages, and each stage is judged against the one before: `structure` (order, names, imports) changes
 nothing that is computed, which comparing the nodes proves; `numbers` (composites, frozen shapes) keeps every number,
-which running both proves; `meaning` (coordinate modes) changes numbers on purpose.
+which running both proves; `meaning` (coordinate modes) changes numbers on purpose; `suppression` puts NMS behind a
+head, proven against NMS in float64.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 CAP = 10  # rounds before rules are said to fight
 STRUCTURE = ("VEX205", "VEX206", "VEX701", "VEX703")
-StageName = Literal["structure", "numbers", "meaning"]
+SUPPRESSION = ("VEX501",)
+StageName = Literal["structure", "numbers", "meaning", "suppression"]
 Keep = Callable[[list[Finding]], list[Finding]]
 
 
@@ -51,7 +53,8 @@ def repair(
     stages: list[tuple[StageName, list[Rule]]] = [
         ("structure", [r for r in fixing if r.code in STRUCTURE]),
         ("numbers", [r for r in fixing if r.fix_safety == "safe"]),
-        ("meaning", fixing if unsafe else []),
+        ("meaning", [r for r in fixing if unsafe and r.code not in SUPPRESSION]),
+        ("suppression", [r for r in fixing if unsafe and r.code in SUPPRESSION]),
     ]
     valid = complaint(draft.proto, draft.source) == ""
     done = []

@@ -114,19 +114,29 @@ def _text(proto: ModelProto) -> list[str]:
 def prove(repair: Repair) -> list[StageProof]:
     """One entry for each stage that changed something."""
     source = repair.draft.source
-    structure, numbers, meaning = repair.stages
+    structure, numbers, meaning, suppression = repair.stages
     proofs = []
     if structure.changes:
         same = fixer.same_computation(source.proto, structure.model)
         text = "nothing but node names, the order of nodes and imports differs" if same else "more than names differs"
         proofs.append(StageProof("structure", "proven" if same else "not proven", text))
     if repair.options.expect is not None and (numbers.changes or meaning.changes):
-        return [*proofs, _expected(repair, meaning.model)]
-    if numbers.changes:
-        proofs.append(_numbers(repair, structure.model, numbers.model))
-    if meaning.changes:
-        proofs.append(_meaning(source, numbers.model, meaning))
-    return proofs
+        proofs.append(_expected(repair, meaning.model))
+    else:
+        proofs += [_numbers(repair, structure.model, numbers.model)] if numbers.changes else []
+        proofs += [_meaning(source, numbers.model, meaning)] if meaning.changes else []
+    return [*proofs, *_suppression(repair, meaning.model, suppression)]
+
+
+def _suppression(repair: Repair, before: ModelProto, stage: Stage) -> tuple[StageProof, ...]:
+    """The tail, beside NMS in float64 over what the model gave before."""
+    from vexlint.nms import insert
+
+    if not stage.changes:
+        return ()
+    source, contract = repair.draft.source, repair.context.contract
+    view = Model(before, source.path, source.stripped)
+    return insert.prove(view, stage.model, insert.plan(view, insert.Options(), contract), insert.Options(), contract)
 
 
 def _numbers(repair: Repair, before: ModelProto, after: ModelProto) -> StageProof:

@@ -115,7 +115,7 @@ def read(path: Path) -> Rule:
             since=data["since"],
             source=data["from"],
             check=_function(data["check"]) if data["from"] == "model" else None,
-            fix=_function(data["fix"]) if "fix" in data else None,
+            fix=_late(data["fix"]) if "fix" in data else None,
             fix_safety=_safety(data),
             page=page,
             path=path,
@@ -135,13 +135,16 @@ def _safety(data: dict[str, Any]) -> FixSafety:
 
 
 def _function(name: str) -> Callable[..., Any]:
+    """The function of that dotted name."""
+    try:
+        function: Check = resolve_name(name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{name!r}: {error}") from None
+    return function
+
+
+def _late(name: str) -> Callable[..., Any]:
     """The function of that dotted name, imported when it is first called: `check` needs no fixes."""
-    if not name.startswith("vexlint.fixes."):
-        try:
-            function: Check = resolve_name(name)
-        except (ImportError, AttributeError) as error:
-            raise ValueError(f"{name!r}: {error}") from None
-        return function
 
     def late(*arguments: Any) -> Any:
         return resolve_name(name)(*arguments)

@@ -29,6 +29,7 @@ def nms_outside(model: Model, context: Context) -> Iterator[Hit]:
             message,
             way_out,
             contract=wanted,
+            fix=None if wanted else "none",  # without a contract the thresholds would be a guess
             data={"layout": head.layout.name, "classes": head.classes},
         )
 

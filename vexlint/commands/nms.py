@@ -66,10 +66,10 @@ def nms(
         layout, score, iou, max_detections, pre, tail, multi_label, agnostic, verify, images, parse_shapes(shape)
     )
     done = insert.insert(path, to, options, contract, in_place)
-    thresholds = {"score": done.settings.score, "iou": done.settings.iou, "max_detections": done.settings.most}
-    said = [f"{n} {v:g} ({done.origins[n]})" for n, v in thresholds.items()]
-    facts = nms_text.Facts(
-        str(path), str(done.head), ", ".join([*said, f"pre {done.settings.candidates(done.head)}"]), tail, done.names
-    )
+    made = done.plan
+    thresholds = {"score": made.settings.score, "iou": made.settings.iou, "max_detections": made.settings.most}
+    said = [f"{n} {v:g} ({made.origins[n]})" for n, v in thresholds.items()]
+    said.append(f"pre {made.settings.candidates(made.head)}")
+    facts = nms_text.Facts(str(path), str(made.head), ", ".join(said), tail, made.names)
     sys.stdout.write(nms_text.render(facts, done.proofs, str(to) if done.written else None, colour()))
     raise typer.Exit(CLEAN if done.written else NOT_JUDGED)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vexlint.draft import Draft
 from vexlint.model.model import Model
 from vexlint.nms.heads import Head
 from vexlint.nms.tail import OUTPUTS, PREFIX, Settings
@@ -29,9 +29,9 @@ def output_names(model: Model, head: Head) -> tuple[str, ...]:
     return OUTPUTS if not used & set(OUTPUTS) else tuple(f"nms/{n}" for n in OUTPUTS)
 
 
-def insert(draft: Draft, head: Head, settings: Settings, tail: ModelProto, digest: str) -> None:
+def insert(proto: ModelProto, head: Head, settings: Settings, tail: ModelProto, digest: str) -> None:
     """Grafts a tail; `digest` is the SHA-256 of the source. The head's outputs become values inside."""
-    proto, graph = draft.proto, draft.proto.graph
+    graph = proto.graph
     replaced = [(i, o) for i, o in enumerate(graph.output) if o.name in head.outputs]
     note = ",".join(f"{i}:{base64.b64encode(o.SerializeToString()).decode()}" for i, o in replaced)
     for index, _ in reversed(replaced):
@@ -59,10 +59,10 @@ def insert(draft: Draft, head: Head, settings: Settings, tail: ModelProto, diges
         proto.metadata_props.add(key=DOMAIN, value=entry.domain)
 
 
-def remove(draft: Draft) -> str:
+def remove(proto: ModelProto, where: Path) -> str:
     """Cuts a tail of ours off. Returns the SHA-256 of the file that it was put on. Raises VexlintError where there is
     none, and where something else reads what it makes."""
-    proto, graph, where = draft.proto, draft.proto.graph, draft.source.path
+    graph = proto.graph
     said = {e.key: e.value for e in proto.metadata_props}
     if REPLACED not in said:
         raise VexlintError(f"{where}: no tail of vexlint's in it (its metadata would say so): nothing to remove")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vexlint.config import Contract
 from vexlint.draft import Draft, runnable
+from vexlint.model.model import Model
 from vexlint.model.read import load
 from vexlint.nms import graft, heads, probe, reference, tail
 from vexlint.nms.heads import Head
@@ -21,8 +22,10 @@ from vexlint.verify import inputs, samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from onnx import ModelProto
 
     Array = NDArray[Any]
+    Feed = dict[str, Array]
 
 SCENES, NOISE = 20, 3  # heads made up for the tail alone, and samples for the whole model
 RUNTIMES = ("onnxruntime", "openvino")
@@ -46,13 +49,22 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What was done to one file: the head and settings, where each threshold came from, and the proofs."""
+class Plan:
+    """A tail that is to be put on: the head and settings, where each threshold came from, the names of the outputs, and
+    the tail as a model."""
 
     head: Head
     settings: Settings
     origins: Mapping[str, str]
     names: tuple[str, ...]
+    piece: ModelProto
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done to one file, and the proofs of it."""
+
+    plan: Plan
     proofs: tuple[StageProof, ...]
 
     @property
@@ -90,28 +102,25 @@ def settings(options: Options, contract: Contract) -> tuple[Settings, dict[str, 
     )  # fmt: skip
 
 
+def plan(model: Model, options: Options, contract: Contract) -> Plan:
+    """The tail for a model. Raises VexlintError with the question where the head is not sure."""
+    chosen, origins = settings(options, contract)
+    head = heads.find(model, options.layout or (contract.nms or {}).get("layout"))
+    names = graft.output_names(model, head)
+    return Plan(head, chosen, origins, names, tail.build(head, chosen, model.opsets.get("", 0), names))
+
+
 def insert(path: Path, output: Path, options: Options, contract: Contract, in_place: bool = False) -> Done:
     """Inserts a tail, proves it and writes the model; where a proof does not hold nothing is written."""
     model = load(path)
-    layout = options.layout or (contract.nms or {}).get("layout")
-    chosen, origins = settings(options, contract)
-    head = heads.find(model, layout)
     draft = Draft(model)
     draft.check_destination(output, in_place)
-    names = graft.output_names(model, head)
-    piece = tail.build(head, chosen, model.opsets.get("", 0), names)
-    feeds = _feeds(draft, options, contract) if options.verify else []
-    seen = _outputs(draft, feeds, path) if options.verify else []
-    if seen:
-        image = next((a.shape[-2:] for a in feeds[0].values() if a.ndim == 4), (0, 0))
-        probe.contradict(head, seen, (int(image[0]), int(image[1])), path)
-    graft.insert(draft, head, chosen, piece, _digest(path))
-    proofs: tuple[StageProof, ...] = ()
-    if options.verify and chosen.tail == "plugin":
+    made = plan(model, options, contract)
+    if options.verify and made.settings.tail == "plugin":
         raise VexlintError("nothing here can run EfficientNMS_TRT, so nothing can be proven of it: say --no-verify")
-    if options.verify:
-        proofs = tuple(p for r in _runtimes() for p in _prove(draft, head, chosen, piece, names, (feeds, seen), r))
-    done = Done(head, chosen, origins, names, proofs)
+    graft.insert(draft.proto, made.head, made.settings, made.piece, digest(path))
+    proofs = prove(model, draft.proto, made, options, contract) if options.verify else ()
+    done = Done(made, proofs)
     if done.written:
         draft.save(output, in_place)
     return done
@@ -120,29 +129,47 @@ def insert(path: Path, output: Path, options: Options, contract: Contract, in_pl
 def remove(path: Path, output: Path, in_place: bool = False) -> bool:
     """Cuts a tail of ours off and writes the model; whether it is the original, byte for byte."""
     draft = Draft(load(path))
-    digest = graft.remove(draft)
+    source = graft.remove(draft.proto, path)
     draft.save(output, in_place)
-    return _digest(output) == digest
+    return digest(output) == source
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
     """The SHA-256 of a file of any size, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _runtimes() -> list[str]:
-    found = [r for r in RUNTIMES if importlib.util.find_spec(r) is not None]
-    if not found:
-        raise VexlintError("no runtime to prove the tail on: pip install 'vexlint[cpu]', or say --no-verify")
-    return found
+def prove(before: Model, after: ModelProto, made: Plan, options: Options, contract: Contract) -> tuple[StageProof, ...]:
+    """The tail alone on made-up heads, and the whole model on what it is fed, both beside the float64 reference, on
+    each runtime that is here. Raises VexlintError where the model contradicts the layout, and where it cannot run."""
+    feeds = _feeds(before, options, contract)
+    batch = made.head.batch if isinstance(made.head.batch, int) else 2
+    scenes = [reference.scene(made.head, seed, batch) for seed in range(SCENES)]
+    whole, alone = runnable(after, before), made.piece.SerializeToString()
+    proofs: list[StageProof] = []
+    for runtime in _runtimes():
+        try:
+            seen = list(probe.run(runnable(before.proto, before), before.folder, feeds, runtime))
+        except Failed as error:
+            if not proofs:
+                raise VexlintError(
+                    f"{before.path}: {error}: what cannot run cannot be proven (--no-verify writes without)"
+                ) from None
+            proofs.append(StageProof(f"model on {runtime}", "not proven", str(error)))
+            continue
+        if not proofs:
+            image = next((a.shape[-2:] for a in feeds[0].values() if a.ndim == 4), (0, 0))
+            probe.contradict(made.head, seen, (int(image[0]), int(image[1])), before.path)
+        proofs.append(_stage(f"tail on {runtime}", (alone, before.folder, runtime), made, scenes, scenes))
+        proofs.append(_stage(f"model on {runtime}", (whole, before.folder, runtime), made, feeds, seen))
+    return tuple(proofs)
 
 
-def _feeds(draft: Draft, options: Options, contract: Contract) -> list[dict[str, Array]]:
+def _feeds(model: Model, options: Options, contract: Contract) -> list[Feed]:
     """Pictures where some were given, else noise, each a feed of one run."""
     import numpy as np
 
-    model = draft.source
     wanted = inputs.resolve(model, contract, options.shapes)
     where = str(model.path)
     if options.images is not None:
@@ -158,57 +185,25 @@ def _feeds(draft: Draft, options: Options, contract: Contract) -> list[dict[str,
     return feeds
 
 
-def _outputs(draft: Draft, feeds: list[dict[str, Array]], path: Path) -> list[dict[str, Array]]:
-    runtime = _runtimes()[0]
+def _runtimes() -> list[str]:
+    found = [r for r in RUNTIMES if importlib.util.find_spec(r) is not None]
+    if not found:
+        raise VexlintError("no runtime to prove the tail on: pip install 'vexlint[cpu]', or say --no-verify")
+    return found
+
+
+def _stage(name: str, what: tuple[bytes, Path, str], made: Plan, feeds: list[Feed], outputs: list[Feed]) -> StageProof:
+    """A tail run on each feed, beside what the head gives there."""
+    seen: list[reference.Compared] = []
     try:
-        return list(probe.run(runnable(draft.source.proto, draft.source), draft.source.folder, feeds, runtime))
-    except Failed as error:
-        raise VexlintError(f"{path}: {error}: what cannot run cannot be proven (--no-verify writes without)") from None
-
-
-def _prove(
-    draft: Draft,
-    head: Head,
-    chosen: Settings,
-    piece: Any,
-    names: tuple[str, ...],
-    ran: tuple[list[dict[str, Array]], list[dict[str, Array]]],
-    runtime: str,
-) -> list[StageProof]:
-    """The tail alone on made-up heads, and the whole model on what it was fed, both against the float64 reference."""
-    batch = head.batch if isinstance(head.batch, int) else 2
-    scenes = [reference.scene(head, seed, batch) for seed in range(SCENES)]
-    found = _stage(
-        f"tail on {runtime}", piece.SerializeToString(), draft, (scenes, scenes), (head, chosen, names), runtime
-    )
-    data = runnable(draft.proto, draft.source)
-    feeds, seen = ran
-    if runtime != _runtimes()[0]:
-        source = runnable(draft.source.proto, draft.source)
-        try:
-            seen = list(probe.run(source, draft.source.folder, feeds, runtime))
-        except Failed as error:
-            return [found, StageProof(f"model on {runtime}", "not proven", str(error))]
-    return [found, _stage(f"model on {runtime}", data, draft, (feeds, seen), (head, chosen, names), runtime)]
-
-
-def _stage(
-    name: str,
-    data: bytes,
-    draft: Draft,
-    ran: tuple[list[dict[str, Array]], list[dict[str, Array]]],
-    what: tuple[Head, Settings, tuple[str, ...]],
-    runtime: str,
-) -> StageProof:
-    head, chosen, names = what
-    feeds, outputs = ran
-    pictures = count = 0
-    try:
-        for number, found in enumerate(probe.run(data, draft.source.folder, feeds, runtime)):
-            wanted = reference.select(head, chosen, outputs[number])
-            if fault := reference.difference(found, names, wanted):
-                return StageProof(name, "not proven", f"sample {number}: {fault}")
-            pictures, count = pictures + len(wanted), count + sum(len(w) for w in wanted)
+        for number, found in enumerate(probe.run(what[0], what[1], feeds, what[2])):
+            seen.append(reference.compare(made.head, made.settings, outputs[number], found, made.names))
+            if seen[-1].fault:
+                return StageProof(name, "not proven", f"sample {number}: {seen[-1].fault}")
     except Failed as error:
         return StageProof(name, "not proven", str(error))
-    return StageProof(name, "proven", f"{pictures} pictures, {count} detections equal to float64 greedy NMS")
+    text = f"{sum(c.pictures for c in seen)} pictures, {sum(c.detections for c in seen)} detections"
+    text += " equal to float64 greedy NMS"
+    if rounded := sum(c.rounded for c in seen):
+        text += f" ({rounded} with an overlap that float32 cannot tell from the threshold)"
+    return StageProof(name, "proven", text)

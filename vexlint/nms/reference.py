@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vexlint.nms.heads import Head
@@ -17,27 +18,60 @@ if TYPE_CHECKING:
 NEAR = 1e-4  # px that float32 corners may lie from float64 ones
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A tail's outputs for a batch beside the reference: detections expected; `fault`, "" where they are equal; in how
+    many pictures only with overlaps that float32 cannot tell from the threshold taken as the tail took them."""
+
+    pictures: int
+    detections: int
+    fault: str
+    rounded: int
+
+
+def compare(
+    head: Head, settings: Settings, outputs: Mapping[str, Array], found: Mapping[str, Array], names: tuple[str, ...]
+) -> Compared:
+    """What a tail found, under these names, beside greedy suppression of the head's outputs, in any order of rows."""
+    count = rounded = 0
+    for given, seen in zip(_pictures(head, outputs), zip(*(found[n] for n in names), strict=True), strict=True):
+        wanted = _select(head, settings, given)
+        count += len(wanted)
+        fault = _fault(wanted, *seen)
+        if fault:
+            theirs = _select(head, settings, given, _among(*seen))
+            if _fault(theirs, *seen):
+                return Compared(len(found[names[0]]), count, fault, rounded)
+            rounded += 1
+    return Compared(len(found[names[0]]), count, "", rounded)
+
+
 def select(head: Head, settings: Settings, outputs: Mapping[str, Array]) -> list[Detections]:
     """The detections of each picture of a batch of head outputs. Thresholds are the float32 numbers that a graph holds,
     and the product of objectness and class is float32, as there."""
+    return [_select(head, settings, given) for given in _pictures(head, outputs)]
+
+
+def _pictures(head: Head, outputs: Mapping[str, Array]) -> Iterator[tuple[Array, ...]]:
     import numpy as np
 
-    wide = [np.asarray(outputs[n], np.float32) for n in head.outputs]
+    return zip(*(np.asarray(outputs[n], np.float32) for n in head.outputs), strict=True)
+
+
+def _select(
+    head: Head, settings: Settings, given: tuple[Array, ...], stays: Callable[[Detections], bool] | None = None
+) -> Detections:
+    import numpy as np
+
     strict = Thresholds(float(np.float32(settings.score)), float(np.float32(settings.iou)), settings.most)
-    return [_picture(head, settings, strict, *(w[b] for w in wide)) for b in range(len(wide[0]))]
-
-
-def _picture(head: Head, settings: Settings, strict: Thresholds, *arrays: Array) -> Detections:
-    import numpy as np
-
-    boxes, scores = _split(head, *arrays)
+    boxes, scores = _split(head, *given)
     scores = np.where(scores > strict.score, scores, -1)
     rows, labels = np.arange(len(boxes)), scores.argmax(1)
     best = scores.max(1)
     if settings.multi_label:
         rows, labels, best = rows.repeat(head.classes), np.tile(np.arange(head.classes), len(boxes)), scores.reshape(-1)
     first = np.sort(np.argsort(-best, kind="stable")[: min(settings.candidates(head), len(best))])
-    return suppress(detections(boxes[rows[first]], best[first], labels[first]), strict, settings.agnostic)
+    return suppress(detections(boxes[rows[first]], best[first], labels[first]), strict, settings.agnostic, stays)
 
 
 def _split(head: Head, *arrays: Array) -> tuple[Array, Array]:
@@ -57,25 +91,36 @@ def _split(head: Head, *arrays: Array) -> tuple[Array, Array]:
     return boxes, scores
 
 
-def difference(found: Mapping[str, Array], names: tuple[str, ...], expected: list[Detections]) -> str:
-    """In what the outputs of a tail differ from the reference, whatever the order of rows; "" where they do not."""
+def _among(number: Array, boxes: Array, scores: Array, labels: Array) -> Callable[[Detections], bool]:
+    """Whether a box is one of those that a tail found."""
     import numpy as np
 
-    number, boxes, scores, labels = (found[n] for n in names)
-    for b, wanted in enumerate(expected):
-        count = int(number[b, 0])
-        if count != len(wanted):
-            return f"{count} detections instead of {len(wanted)}"
-        if boxes[b, count:].any() or scores[b, count:].any() or (labels[b, count:] != -1).any():
-            return "rows after the last detection are not 0, 0, -1"
-        ours = _sorted(boxes[b, :count], scores[b, :count], labels[b, :count])
-        theirs = _sorted(wanted.boxes, wanted.scores.astype(np.float32), wanted.labels)
-        if not np.array_equal(ours[2], theirs[2]):
-            return "other labels"
-        if not np.array_equal(ours[1], theirs[1]):
-            return f"scores up to {np.abs(ours[1] - theirs[1]).max():.2g} apart"
-        if (far := float(np.abs(ours[0] - theirs[0]).max(initial=0))) > NEAR:
-            return f"boxes up to {far:.2g} px apart"
+    rows = slice(int(number[0]))
+
+    def stays(one: Detections) -> bool:
+        same = (scores[rows] == one.scores.astype(np.float32)) & (labels[rows] == one.labels)
+        return bool((same & (np.abs(boxes[rows] - one.boxes).max(1) <= NEAR)).any())
+
+    return stays
+
+
+def _fault(wanted: Detections, number: Array, boxes: Array, scores: Array, labels: Array) -> str:
+    """In what a tail's outputs for one picture differ from what is wanted; "" where they do not."""
+    import numpy as np
+
+    count = int(number[0])
+    if count != len(wanted):
+        return f"{count} detections instead of {len(wanted)}"
+    if boxes[count:].any() or scores[count:].any() or (labels[count:] != -1).any():
+        return "rows after the last detection are not 0, 0, -1"
+    ours = _sorted(boxes[:count], scores[:count], labels[:count])
+    theirs = _sorted(wanted.boxes, wanted.scores.astype(np.float32), wanted.labels)
+    if not np.array_equal(ours[2], theirs[2]):
+        return "other labels"
+    if not np.array_equal(ours[1], theirs[1]):
+        return f"scores up to {np.abs(ours[1] - theirs[1]).max():.2g} apart"
+    if (far := float(np.abs(ours[0] - theirs[0]).max(initial=0))) > NEAR:
+        return f"boxes up to {far:.2g} px apart"
     return ""
 
 
