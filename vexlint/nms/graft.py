@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from vexlint.model.model import Model
 from vexlint.nms.heads import Head
-from vexlint.nms.tail import OUTPUTS, PREFIX, Settings
+from vexlint.nms.piece import PREFIX
+from vexlint.nms.tail import OUTPUTS, Settings
 from vexlint.values import VexlintError
 
 if TYPE_CHECKING:
