@@ -18,12 +18,14 @@ from tests.benchmarks import nms_exact, nms_rtx
 from tests.scratch import vexlint
 from tests.support import DETECTOR, load
 from vexlint.cli import app
-from vexlint.config import Contract
+from vexlint.config import Config, Contract
+from vexlint.model.layouts import APART, LAYOUTS
 from vexlint.model.read import read
 from vexlint.nms import heads, insert, probe, reference, tail
 from vexlint.nms.tail import Settings
 from vexlint.values import VexlintError
-from vexlint.verify import boxes
+from vexlint.verify import boxes, proof
+from vexlint.verify.proof import Request
 
 RUNTIMES = nms_exact.RUNTIMES
 SHAPE = {"images": (2, 3, 320, 320)}
@@ -35,7 +37,7 @@ def kind(name: str, **more: object) -> Settings:
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("name", ["planes", "loop"])
-@pytest.mark.parametrize("layout", list(heads.LAYOUTS))
+@pytest.mark.parametrize("layout", list(LAYOUTS))
 def test_every_layout_gives_what_greedy_nms_gives(layout: str, name: str, runtime: str) -> None:
     _, count, _, faults = nms_exact.mismatches(nms_exact.synthetic(layout), kind(name), runtime, 6)
     assert not faults
@@ -228,6 +230,12 @@ QUESTIONS = {
     "apart": (PARTS, None, "corners or centres.*--layout corners"),
     "unknown": (net("float[1,84,7] y", "y = Identity (x)", inputs="float[1,84,7] x"), None, "--layout v8|v5"),
     "unknown name": (PARTS, "v9", "none of v8"),
+    "one class": (
+        net("float[1,2100,6] y", "y = Concat <axis = 2> (a, b, c)",
+            inputs="float[1,3,320,320] images, float[1,2100,4] a, float[1,2100,1] b, float[1,2100,1] c"),
+        None, "product, or the objectness alone.*--layout v5|v7",
+    ),
+    "two classes as one": (net("float[1,84,7] y", "y = Identity (x)", inputs="float[1,84,7] x"), "v7", "no v7 head"),
     "inside": (
         net("int64[n,3] y", "y = NonMaxSuppression (b, s)", inputs="float[1,8,4] b, float[1,2,8] s"), None, "already",
     ),
@@ -249,6 +257,12 @@ def test_what_is_not_sure_is_a_question(case: str, tmp_path: Path) -> None:
     text, layout, message = QUESTIONS[case]
     with pytest.raises(VexlintError, match=message):
         heads.find(load(text, tmp_path), layout)
+
+
+@pytest.mark.parametrize("layout", ["v5", "v7"])
+def test_one_class_beside_an_objectness_is_what_the_user_says(layout: str, tmp_path: Path) -> None:
+    found = heads.find(load(QUESTIONS["one class"][0], tmp_path), layout)
+    assert (found.layout.name, found.classes, found.places) == (layout, 1, 2100)
 
 
 def test_a_layout_that_structure_contradicts_is_refused() -> None:
@@ -280,14 +294,20 @@ def gridded(folder: Path, form: str, scores: float = 0.5) -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", heads.APART)
+@pytest.mark.parametrize("form", APART)
 def test_the_probe_knows_the_four_forms_of_boxes_apart(form: str, tmp_path: Path) -> None:
     path = gridded(tmp_path, form)
-    for layout in heads.APART:
+    for layout in APART:
         options = insert.Options(layout=layout)
         if layout == form:
             done = insert.insert(path, tmp_path / "out.onnx", options, Contract())
             assert done.written
+            known = Config(folder=tmp_path, models=(Contract(path="*.onnx", nms={"layout": form}),))
+            found = proof.verify(path, tmp_path / "out.onnx", Request(), known)
+            sets = found.comparisons[0].sets
+            assert sets is not None
+            assert (sets.class_match, sets.missing, sets.extra, sets.matched > 0) == (1, 0, 0, True)
+            assert sets.iou_drift < 1e-5
             assert done.plan.names[1] == "nms/boxes", "its own boxes keep their name"
         else:
             with pytest.raises(VexlintError, match="run on noise its boxes are"):

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from shapes_detector import scenes
 from shapes_detector.measure import clean_layout, run
+from vexlint.model.layouts import LAYOUTS
 from vexlint.verify.boxes import Detections, Thresholds, overlaps
-from vexlint.verify.decoders import v8
+from vexlint.verify.decoders import head
 
 Floats = NDArray[np.float64]
 Truth = tuple[NDArray[Any], NDArray[Any]]  # boxes [n, 4] in px, labels [n]
@@ -60,7 +61,8 @@ def detect(model: Path, count: int) -> list[Detections]:
     """What a model detects in the first scenes of `SEED`, with COCO's low threshold."""
     images = [scenes.to_input(scenes.scene(SEED, i)[0]) for i in range(count)]
     heads = [clean_layout(model.stem, run(model, image)) for image in images]
-    return [d for head in heads for d in v8(head, CLASSES, Thresholds(score=0.05, iou=0.5, most=100))]
+    low = Thresholds(score=0.05, iou=0.5, most=100)
+    return [d for made in heads for d in head(LAYOUTS["v8"], [made], low, CLASSES, None)]
 
 
 def main() -> None:

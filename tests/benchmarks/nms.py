@@ -14,9 +14,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from vexlint.model.layouts import LAYOUTS
 from vexlint.model.shapes import Shape
 from vexlint.nms import reference, tail
-from vexlint.nms.heads import LAYOUTS, Head
+from vexlint.nms.heads import Head
 from vexlint.nms.tail import Settings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+from vexlint.model.layouts import LAYOUTS
 from vexlint.model.read import read
 from vexlint.model.shapes import Shape
 from vexlint.nms import heads, probe, reference, tail
-from vexlint.nms.heads import LAYOUTS, Head
+from vexlint.nms.heads import Head
 from vexlint.nms.tail import Settings
 
 DETECTOR = Path(__file__).resolve().parents[2] / "golden_models" / "shapes_detector"
@@ -34,9 +35,10 @@ def synthetic(layout: str, batch: int | str = 1, dtype: str = "float", class_axi
         scores = (batch, PLACES, CLASSES) if class_axis == 2 else (batch, CLASSES, PLACES)
         shapes = (Shape(dtype, (batch, PLACES, 4)), Shape(dtype, scores))
         return Head(entry, ("b", "s"), shapes, CLASSES, PLACES, class_axis, (320, 320), True)
-    rows = entry.before + CLASSES
+    classes = 1 if entry.score == "objectness" else CLASSES
+    rows = entry.before + classes
     dims = (batch, rows, PLACES) if entry.places == 2 else (batch, PLACES, rows)
-    return Head(entry, ("raw",), (Shape(dtype, dims),), CLASSES, PLACES, 3 - entry.places, (320, 320), True)
+    return Head(entry, ("raw",), (Shape(dtype, dims),), classes, PLACES, entry.rows, (320, 320), True)
 
 
 def mismatches(

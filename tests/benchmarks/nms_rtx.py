@@ -9,9 +9,10 @@ import argparse
 import sys
 from typing import Any
 
+from vexlint.model.layouts import LAYOUTS
 from vexlint.model.shapes import Shape
 from vexlint.nms import tail
-from vexlint.nms.heads import LAYOUTS, Head
+from vexlint.nms.heads import Head
 from vexlint.nms.tail import Settings
 
 

@@ -1,6 +1,6 @@
 """Detector heads: outputs that hold one row of boxes and scores a grid place, before non-maximum suppression.
 
-A family of heads is one entry in `LAYOUTS`. A head is recognised by its shape (as many places as the image has grid
+A head is recognised by its shape (as many places as the image has grid
 cells), by what makes it, and by what the exporter's metadata says; nothing is run. What could be another family's
 (classes first, boxes not decoded to pixels, scores alone) is no head here: silence is better than a wrong name.
 """
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from vexlint.model.layouts import RECOGNISED, Layout
 from vexlint.model.model import Graph, Model, Node, Value
 from vexlint.model.shapes import Shape
 
@@ -22,24 +23,6 @@ ANCHORS = (1, 2, 3)  # boxes a grid cell
 STEPS = ("Transpose", "Reshape", "Identity", "Cast", "Squeeze", "Unsqueeze", "QuantizeLinear", "DequantizeLinear")
 DECODING = ("Mul", "Add", "Sub", "Div", "Exp", "Pow")
 SUPPRESSING = ("TopK", "NonMaxSuppression")
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where a head keeps its rows: the axis of the places, the axis of box and scores, and how many rows stand before
-    the class scores (4 box numbers, and an objectness where there is one)."""
-
-    name: str
-    places: int
-    rows: int
-    before: int
-    text: str
-
-
-LAYOUTS = (
-    Layout("v8", places=2, rows=1, before=4, text="4 box rows"),
-    Layout("v5", places=1, rows=2, before=5, text="4 box columns, objectness"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +37,7 @@ class Head:
     def __str__(self) -> str:
         many = "class" if self.classes == 1 else "classes"
         count = "class scores and more" if self.classes is None else f"{self.classes} {many}"
-        return f"{self.output} {self.shape} (layout {self.layout.name}: {self.layout.text}, {count})"
+        return f"{self.output} {self.shape} (layout {self.layout.name}: {self.layout.what}, {count})"
 
 
 def find(model: Model) -> list[Head]:
@@ -78,6 +61,32 @@ def inferred_shape(model: Model, output: str) -> Shape | None:
     if shape is not None and any(not isinstance(d, int) for d in shape.dims[1:]):
         return model.inferred.get(("graph", output), shape)
     return shape
+
+
+def apart(model: Model) -> tuple[str, str] | None:
+    """The names of boxes [B, N, 4] and scores [B, N, C] or [B, C, N] where the model has just these two outputs."""
+    known = {name: inferred_shape(model, name) for name in model.graph.outputs}
+    shapes = {n: s for n, s in known.items() if s is not None and s.rank == 3}
+    if len(known) != 2 or len(shapes) != 2:
+        return None
+    one, other = shapes
+    fours = [n for n in (one, other) if shapes[n].size(2) == 4]
+    if len(fours) == 2:
+        fours = [n for n in fours if "box" in n.lower()]
+    if len(fours) != 1:
+        return None
+    scores = other if fours[0] == one else one
+    return (fours[0], scores) if shapes[fours[0]].dims[1] in shapes[scores].dims[1:] else None
+
+
+def image(model: Model) -> tuple[int, int] | None:
+    """Height and width in px of the first input of images; None where there is none or its size is open."""
+    for name in model.graph.inputs:
+        shape = model.graph.shape(name)
+        if shape is not None and shape.rank == 4:
+            size = image_size(shape)
+            return size if size is not None and all(size) else None
+    return None
 
 
 def image_size(shape: Shape) -> tuple[int, int] | None:
@@ -111,7 +120,7 @@ def _head(model: Model, output: str, outputs: dict[str, Shape | None]) -> Head |
     if any(n.op in SUPPRESSING for n in upstream) or not _decoded(model, output):
         return None
     shape = inferred_shape(model, output) or shape
-    for layout in LAYOUTS:
+    for layout in RECOGNISED:
         if _fits(model, shape, layout) and _rows_fit(model, output, outputs, join, shape, layout):
             return Head(output, shape, layout, _classes(model, layout, shape.size(layout.rows) or 0))
     return None

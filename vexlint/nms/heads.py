@@ -1,4 +1,4 @@
-"""Which head a model has, for a tail: one line in `LAYOUTS` for each way to lay boxes and scores out.
+"""Which head a model has, for a tail.
 
 Structure and metadata propose (`model.heads`), `--layout` decides where they cannot, and `probe` contradicts. What
 stays ambiguous is a question to the user, never a guess.
@@ -10,40 +10,13 @@ from dataclasses import dataclass
 
 from vexlint.files import nearest
 from vexlint.model import heads
+from vexlint.model.layouts import APART, LAYOUTS, Layout
 from vexlint.model.model import Model
 from vexlint.model.shapes import Shape
 from vexlint.values import VexlintError
 
 UPRIGHT = ("detect", "", None)  # tasks whose boxes suppress each other by the overlap of upright boxes alone
 ROWS = 1000  # at most as many rows has an output of selected detections
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How boxes and scores lie in the outputs. `outputs` is 1 for a head, 2 for boxes and scores apart; `before` the
-    rows before the class scores; `places` the axis of the places in a head."""
-
-    name: str
-    outputs: int
-    places: int
-    before: int
-    centres: bool
-    normalised: bool
-    text: str
-
-
-LAYOUTS = {
-    entry.name: entry
-    for entry in (
-        Layout("v8", 1, 2, 4, True, False, "[B, 4+C, N], centre boxes in px, scores"),
-        Layout("v5", 1, 1, 5, True, False, "[B, N, 5+C], centre boxes in px, objectness, scores"),
-        Layout("corners", 2, 1, 0, False, False, "boxes [B, N, 4] x1 y1 x2 y2 in px and scores apart"),
-        Layout("centres", 2, 1, 0, True, False, "boxes [B, N, 4] as centre and size in px and scores apart"),
-        Layout("corners01", 2, 1, 0, False, True, "boxes [B, N, 4] x1 y1 x2 y2 in 0..1 and scores apart"),
-        Layout("centres01", 2, 1, 0, True, True, "boxes [B, N, 4] as centre and size in 0..1 and scores apart"),
-    )
-}
-APART = [name for name, entry in LAYOUTS.items() if entry.outputs == 2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +54,16 @@ def find(model: Model, layout: str | None) -> Head:
     found = heads.find(model)
     if len(found) > 1:
         raise VexlintError(f"{where}: several heads, {', '.join(h.output for h in found)}: a tail is for one")
-    apart = _apart(model)
+    apart = heads.apart(model)
     if layout is not None and LAYOUTS[layout].outputs == 2:
         if apart is None:
             raise VexlintError(f"{where}: --layout {layout} wants two outputs, boxes [B, N, 4] and scores [B, N, C]")
         return _parts(model, LAYOUTS[layout], *apart)
     if found:
         seen = found[0].layout.name
-        if layout not in (None, seen):
+        if layout not in (None, seen) and (seen, layout) != ("v5", "v7"):
             raise VexlintError(f"{where}: --layout {layout}, but the file's structure says {seen}: {found[0]}")
-        return _single(model, LAYOUTS[seen], found[0].output, found[0].shape, layout is not None)
+        return _single(model, LAYOUTS[layout or seen], found[0].output, found[0].shape, layout is not None)
     if apart is not None:
         raise VexlintError(
             f"{where}: boxes {apart[0]} and scores {apart[1]} come apart. Are the boxes corners or centres, in px or "
@@ -98,7 +71,7 @@ def find(model: Model, layout: str | None) -> Head:
         )
     if layout is None:
         raise VexlintError(
-            f"{where}: no head is recognised in its outputs. Which layout is it? Say it with --layout v8|v5"
+            f"{where}: no head is recognised in its outputs. Which layout is it? Say it with --layout v8|v5|v7"
         )
     ranked = {n: s for n in model.graph.outputs if (s := heads.inferred_shape(model, n)) is not None and s.rank == 3}
     if len(ranked) != 1:
@@ -129,8 +102,8 @@ def _refuse(model: Model) -> None:
 
 
 def _single(model: Model, layout: Layout, output: str, shape: Shape, said: bool) -> Head:
-    rows = shape.size(3 - layout.places)
-    if rows is None or rows <= layout.before:
+    rows = shape.size(layout.rows)
+    if rows is None or rows <= layout.before or (layout.score == "objectness" and rows > 6):
         raise VexlintError(f"{model.path}: {output} {shape} is no {layout.name} head: {layout.text}")
     named, rest = heads.names(model), rows - layout.before
     if named is not None and named != rest:
@@ -140,27 +113,11 @@ def _single(model: Model, layout: Layout, output: str, shape: Shape, said: bool)
         )
     if layout.name == "v5" and rest == 1 and not said:
         raise VexlintError(
-            f"{model.path}: {output} {shape} has one class beside its objectness. Is the score their product? "
-            "Say it with --layout v5"
+            f"{model.path}: {output} {shape} has one class beside its objectness. Is the score their product, or the "
+            "objectness alone? Say it with --layout v5|v7"
         )
-    return Head(layout, (output,), (shape,), rest, shape.size(layout.places), 3 - layout.places, _image(model),
+    return Head(layout, (output,), (shape,), rest, shape.size(layout.places), layout.rows, heads.image(model),
                 said or named is not None)  # fmt: skip
-
-
-def _apart(model: Model) -> tuple[str, str] | None:
-    """The names of boxes [B, N, 4] and scores [B, N, C] or [B, C, N] where the model has just these two outputs."""
-    known = {name: heads.inferred_shape(model, name) for name in model.graph.outputs}
-    shapes = {n: s for n, s in known.items() if s is not None and s.rank == 3}
-    if len(known) != 2 or len(shapes) != 2:
-        return None
-    one, other = shapes
-    fours = [n for n in (one, other) if shapes[n].size(2) == 4]
-    if len(fours) == 2:
-        fours = [n for n in fours if "box" in n.lower()]
-    if len(fours) != 1:
-        return None
-    scores = other if fours[0] == one else one
-    return (fours[0], scores) if shapes[fours[0]].dims[1] in shapes[scores].dims[1:] else None
 
 
 def _parts(model: Model, layout: Layout, boxes: str, scores: str) -> Head:
@@ -168,18 +125,9 @@ def _parts(model: Model, layout: Layout, boxes: str, scores: str) -> Head:
     assert shapes[0] is not None and shapes[1] is not None
     places = shapes[0].size(1)
     class_axis = 2 if shapes[1].dims[1] == shapes[0].dims[1] else 1
-    classes, image = shapes[1].size(class_axis), _image(model)
+    classes, image = shapes[1].size(class_axis), heads.image(model)
     if classes is None:
         raise VexlintError(f"{model.path}: scores {scores} {shapes[1]}: the number of classes is open")
     if layout.normalised and image is None:
         raise VexlintError(f"{model.path}: boxes in 0..1 need a fixed image size: vexlint fix --shape freezes one")
     return Head(layout, (boxes, scores), (shapes[0], shapes[1]), classes, places, class_axis, image, True)
-
-
-def _image(model: Model) -> tuple[int, int] | None:
-    for name in model.graph.inputs:
-        shape = model.graph.shape(name)
-        if shape is not None and shape.rank == 4:
-            size = heads.image_size(shape)
-            return size if size is not None and all(size) else None
-    return None

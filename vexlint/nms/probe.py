@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vexlint.model import heads
-from vexlint.nms.heads import APART, Head
+from vexlint.model.layouts import APART
+from vexlint.nms.heads import Head
 from vexlint.runtimes.arena import Writer
 from vexlint.runtimes.base import Setup
 from vexlint.runtimes.child import Child

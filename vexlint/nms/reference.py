@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from vexlint.nms.heads import Head
 from vexlint.nms.tail import Settings
-from vexlint.verify.boxes import Detections, Thresholds, corners, detections, suppress
+from vexlint.verify.boxes import Detections, Thresholds, detections, suppress
+from vexlint.verify.decoders import split, upright
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,7 +65,8 @@ def _select(
     import numpy as np
 
     strict = Thresholds(float(np.float32(settings.score)), float(np.float32(settings.iou)), settings.most)
-    boxes, scores = _split(head, *given)
+    boxes, scores = split(head.layout, given)
+    boxes = upright(head.layout, boxes, head.image)
     scores = np.where(scores > strict.score, scores, -1)
     rows, labels = np.arange(len(boxes)), scores.argmax(1)
     best = scores.max(1)
@@ -72,23 +74,6 @@ def _select(
         rows, labels, best = rows.repeat(head.classes), np.tile(np.arange(head.classes), len(boxes)), scores.reshape(-1)
     first = np.sort(np.argsort(-best, kind="stable")[: min(settings.candidates(head), len(best))])
     return suppress(detections(boxes[rows[first]], best[first], labels[first]), strict, settings.agnostic, stays)
-
-
-def _split(head: Head, *arrays: Array) -> tuple[Array, Array]:
-    """Corners in px, float64 [N, 4], and scores, float32 [N, C], of one picture."""
-    import numpy as np
-
-    before = head.layout.before
-    if head.layout.outputs == 1:
-        rows = arrays[0].T if head.layout.places == 2 else arrays[0]
-        boxes, scores = rows[:, :4], rows[:, before:]
-        scores = scores * rows[:, 4:5] if before == 5 else scores
-    else:
-        boxes, scores = arrays[0], arrays[1] if head.class_axis == 2 else arrays[1].T
-    boxes = corners(boxes) if head.layout.centres else boxes.astype(np.float64)
-    if head.layout.normalised and head.image is not None:
-        boxes = boxes * np.array([head.image[1], head.image[0]] * 2, np.float64)
-    return boxes, scores
 
 
 def _among(number: Array, boxes: Array, scores: Array, labels: Array) -> Callable[[Detections], bool]:
@@ -163,7 +148,8 @@ def _laid_out(head: Head, centres: Array, sizes: Array, scores: Array, rng: Any)
     if head.layout.normalised and head.image is not None:
         boxes /= np.array([head.image[1], head.image[0]] * 2)
     if head.layout.before == 5:
-        scores = np.concatenate([rng.uniform(0.6, 1, (*scores.shape[:2], 1)), scores], 2)
+        objectness = scores if head.layout.score == "objectness" else rng.uniform(0.6, 1, (*scores.shape[:2], 1))
+        scores = np.concatenate([objectness, scores], 2)
     if head.layout.outputs == 1:
         rows = np.concatenate([boxes, scores], 2)
         parts = [rows.transpose(0, 2, 1) if head.layout.places == 2 else rows]

@@ -93,14 +93,16 @@ def _split(piece: Piece, head: Head, settings: Settings, wide: list[Any]) -> tup
     """Boxes [B, N, 4] as the head has them, scores [B, N, C] or [B, C, N], and the axis of C. The v8 head is not
     turned as a whole: only its boxes are, and for several labels a box."""
     axis = head.class_axis
-    if head.layout.name == "v8":
-        boxes = piece.op("Transpose", piece.slice(wide[0], 0, 4, 1), perm=[0, 2, 1])
-        scores = piece.slice(wide[0], 4, 4 + head.classes, 1)
-    elif head.layout.name == "v5":
-        boxes = piece.slice(wide[0], 0, 4, 2)
-        scores = piece.op("Mul", piece.slice(wide[0], 5, 5 + head.classes, 2), piece.slice(wide[0], 4, 5, 2))
-    else:
+    layout, before = head.layout, head.layout.before
+    if layout.outputs == 2:
         boxes, scores = wide
+    else:
+        boxes = piece.slice(wide[0], 0, 4, layout.rows)
+        boxes = piece.op("Transpose", boxes, perm=[0, 2, 1]) if layout.rows == 1 else boxes
+        scores = piece.slice(wide[0], before, before + head.classes, layout.rows)
+    if layout.score != "class":
+        objectness = piece.slice(wide[0], 4, 5, layout.rows)
+        scores = piece.op("Mul", scores, objectness) if layout.score == "product" else objectness
     if (settings.multi_label or head.places is None) and axis == 1:
         scores, axis = piece.op("Transpose", scores, perm=[0, 2, 1]), 2
     if head.places is None:  # there may be fewer places than candidates

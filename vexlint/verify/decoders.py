@@ -1,8 +1,8 @@
-"""From a detector's outputs to detections: one entry of `HEADS` or `SELECTED` for each way to lay them out.
+"""From a detector's outputs to detections.
 
-A head (see `model.heads`) holds a row of numbers for every place; what non-maximum suppression would leave of it is
-found here, in float64. Outputs that were selected inside the graph are taken as they are, less what is not above the
-score threshold. To add a layout, write its function and its line.
+A head, laid out in one of the ways of `model.layouts`, holds a row of numbers for every place; what non-maximum
+suppression would leave of it is found here, in float64. Outputs that were selected inside the graph (`SELECTED`) are
+taken as they are, less what is not above the score threshold.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any
 from vexlint.config import Contract
 from vexlint.files import nearest
 from vexlint.model import heads
+from vexlint.model.layouts import LAYOUTS, Layout
 from vexlint.model.model import Model
+from vexlint.model.shapes import Shape
 from vexlint.values import VexlintError
 from vexlint.verify.boxes import Detections, Thresholds, corners, detections, suppress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from vexlint.verify.boxes import Floats
 
     Array = NDArray[Any]
 
@@ -54,30 +58,44 @@ class Decoder:
         return found
 
 
-def v8(head: Array, classes: int, thresholds: Thresholds) -> list[Detections]:
-    """[B, 4 + C, N]: centre x, centre y, width, height in px, then one score a class; more rows are not looked at."""
+def split(layout: Layout, arrays: Sequence[Array], classes: int | None = None) -> tuple[Array, Array]:
+    """Boxes [N, 4] as a head has them and scores float32 [N, C] of one picture, from its outputs without B.
+
+    A product of objectness and class is made in float32, as a graph makes it. Rows after the classes are not looked at.
+    """
+    import numpy as np
+
+    if layout.outputs == 2:
+        boxes, scores = arrays
+        return boxes, np.asarray(scores if len(scores) == len(boxes) else scores.T, np.float32)[:, :classes]
+    rows = arrays[0].T if layout.places == 2 else arrays[0]
+    scores = np.asarray(rows[:, layout.before :], np.float32)[:, :classes]
+    if layout.score != "class":
+        objectness = np.asarray(rows[:, 4:5], np.float32)
+        scores = objectness * scores if layout.score == "product" else objectness
+    return rows[:, :4], scores
+
+
+def upright(layout: Layout, boxes: Array, image: tuple[int, int] | None) -> Floats:
+    """x1 y1 x2 y2 in px, float64 [N, 4], of boxes as a head has them; `image` is height and width in px."""
+    import numpy as np
+
+    found = corners(boxes) if layout.centres else np.asarray(boxes, np.float64)
+    return found * np.array([image[1], image[0]] * 2, np.float64) if layout.normalised and image is not None else found
+
+
+def head(
+    layout: Layout, arrays: list[Array], thresholds: Thresholds, classes: int | None, image: tuple[int, int] | None
+) -> list[Detections]:
+    """What suppression leaves of a head: of each place the class with the highest score."""
     import numpy as np
 
     found = []
-    for picture in head:
-        scores = picture[4 : 4 + classes]
-        at = np.flatnonzero(scores.max(0) > thresholds.score)
-        chosen = scores[:, at]
-        candidates = detections(corners(picture[:4, at].T), chosen.max(0), chosen.argmax(0))
-        found.append(suppress(candidates, thresholds))
-    return found
-
-
-def v5(head: Array, classes: int, thresholds: Thresholds) -> list[Detections]:
-    """[B, N, 5 + C]: centre x, centre y, width, height in px, objectness, then one score a class, to be multiplied."""
-    import numpy as np
-
-    found = []
-    for picture in head:
-        at = np.flatnonzero(picture[:, 4] > thresholds.score)  # the product cannot be above it
-        rows = picture[at].astype(np.float64)
-        scores = rows[:, 4:5] * rows[:, 5 : 5 + classes]
-        candidates = detections(corners(rows), scores.max(1), scores.argmax(1))
+    for picture in zip(*arrays, strict=True):
+        boxes, scores = split(layout, picture, classes)
+        best = scores.max(1)
+        at = np.flatnonzero(best > thresholds.score)
+        candidates = detections(upright(layout, boxes[at], image), best[at], scores[at].argmax(1))
         found.append(suppress(candidates, thresholds))
     return found
 
@@ -104,8 +122,6 @@ def six(arrays: list[Array], thresholds: Thresholds) -> list[Detections]:
         found.append(kept.take(kept.scores > thresholds.score))
     return found
 
-
-HEADS: dict[str, Callable[[Array, int, Thresholds], list[Detections]]] = {"v8": v8, "v5": v5}
 
 # Names of the outputs in the order that `parts` takes them; the last may be missing
 NAMES = (
@@ -146,27 +162,39 @@ def find(model: Model, contract: Contract) -> Decoder | None:
     known = {name: model.graph.shape(name) for name in model.graph.outputs}
     shapes: dict[str, Dims] = {name: shape.dims if shape else () for name, shape in known.items()}
     layout = (contract.nms or {}).get("layout")
-    if layout is not None and layout not in HEADS:
-        hint = nearest(str(layout), list(HEADS))
-        raise VexlintError(f"{model.path}: nms.layout = {layout!r} is none of {', '.join(HEADS)}{hint}")
+    if layout is not None and layout not in LAYOUTS:
+        hint = nearest(str(layout), list(LAYOUTS))
+        raise VexlintError(f"{model.path}: nms.layout = {layout!r} is none of {', '.join(LAYOUTS)}{hint}")
     found = heads.find(model)
     if len(found) > 1:
         raise VexlintError(f"{model.path}: several heads, {', '.join(h.output for h in found)}: verify compares one")
     if found:
-        head = found[0]
-        return _head(model, head.output, layout or head.layout.name, head.classes or heads.names(model))
+        seen = found[0]
+        spec = LAYOUTS[layout] if layout else seen.layout
+        return _head(model, spec, (seen.output,), seen.classes or heads.names(model))
     if decoder := of_outputs(shapes):
         return decoder
     if layout is None:
         return None
+    spec = LAYOUTS[layout]
+    if spec.outputs == 2:
+        if (pair := heads.apart(model)) is None:
+            raise VexlintError(f"{model.path}: nms.layout says {layout}, but its outputs are not boxes and scores")
+        return _head(model, spec, pair, _columns(known[pair[0]], known[pair[1]]))
     ranked = [n for n, dims in shapes.items() if len(dims) == 3]
     if not ranked:
         raise VexlintError(f"{model.path}: nms.layout says {layout}, but no output has three axes")
-    spec = next(entry for entry in heads.LAYOUTS if entry.name == layout)
     shape = known[ranked[0]]
     rows = shape.size(spec.rows) if shape else None
     rest = rows - spec.before if rows and len(shapes) == 1 else None  # else masks or keypoints may follow the classes
-    return _head(model, ranked[0], layout, heads.names(model) or rest)
+    return _head(model, spec, (ranked[0],), heads.names(model) or rest)
+
+
+def _columns(boxes: Shape | None, scores: Shape | None) -> int | None:
+    """How many classes scores have that come apart from boxes."""
+    if boxes is None or scores is None:
+        return None
+    return scores.size(2 if scores.dims[1] == boxes.dims[1] else 1)
 
 
 def of_outputs(shapes: Mapping[str, Dims]) -> Decoder | None:
@@ -174,14 +202,16 @@ def of_outputs(shapes: Mapping[str, Dims]) -> Decoder | None:
     return next((d for d in (known(shapes) for known in SELECTED) if d is not None), None)
 
 
-def _head(model: Model, output: str, layout: str, classes: int | None) -> Decoder:
+def _head(model: Model, layout: Layout, outputs: tuple[str, ...], classes: int | None) -> Decoder:
     if classes is None or classes < 1:
         raise VexlintError(
-            f"{model.path}: nothing says how many classes head {output} has: the file's metadata lacks names"
+            f"{model.path}: nothing says how many classes head {outputs[-1]} has: the file's metadata lacks names"
         )
-    decode = HEADS[layout]
-    text = f"a {layout} head with {classes} class{'' if classes == 1 else 'es'}"
-    return Decoder(text, (output,), lambda arrays, thresholds: decode(arrays[0], classes, thresholds))
+    image = heads.image(model)
+    if layout.normalised and image is None:
+        raise VexlintError(f"{model.path}: boxes in 0..1 need a fixed image size: vexlint fix --shape freezes one")
+    text = f"a {layout.name} head with {classes} class{'' if classes == 1 else 'es'}"
+    return Decoder(text, outputs, lambda arrays, thresholds: head(layout, arrays, thresholds, classes, image))
 
 
 def thresholds(contract: Contract) -> Thresholds:
