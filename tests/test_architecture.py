@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import zipfile
@@ -12,6 +13,7 @@ from types import ModuleType
 import pytest
 
 import vexlint
+from vexlint import rulebook
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "vexlint"
@@ -88,8 +90,15 @@ def test_imports_go_down(path: Path) -> None:
 def test_public_names() -> None:
     names = [n for n, v in vars(vexlint).items() if not n.startswith("_") and not isinstance(v, ModuleType)]
     assert names == [], "the program is the interface; the package offers only __version__"
-    assert vexlint.__version__ in (ROOT / "pyproject.toml").read_text("utf-8")
-    assert f"## {vexlint.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_one_version_everywhere() -> None:
+    """The changelog's newest section, what docs/gating.md pins, and no rule is newer."""
+    changes, gating = ((ROOT / name).read_text("utf-8") for name in ("CHANGELOG.md", "docs/gating.md"))
+    assert re.findall(r"^## ([\d.]+)", changes, re.MULTILINE)[0] == vexlint.__version__
+    assert set(re.findall(r"\bv(\d+\.\d+\.\d+)\b", gating)) == {vexlint.__version__}
+    newest = [int(part) for part in vexlint.__version__.split(".")]
+    assert all([int(part) for part in rule.since.split(".")] <= newest for rule in rulebook.load().values())
 
 
 @pytest.fixture(scope="module")

@@ -1,3 +1,3 @@
 """vexlint: will this .onnx compute the same detections on the runtime it is going to?"""
 
-__version__ = "0.1.0"
+__version__ = "0.3.0"
