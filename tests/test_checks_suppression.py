@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -393,6 +394,121 @@ def test_one_picture_needs_no_index(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", READ)
 def test_an_index_that_is_read_or_may_be_is_fine(name: str, tmp_path: Path) -> None:
     assert found(selecting(READ[name], "batch"), tmp_path) == []
+
+
+# --- whole exports ----------------------------------------------------------------------------------------------------
+
+
+def with_nms(model: onnx.ModelProto, layout: str, corners: bool, centre: int) -> onnx.ModelProto:
+    """A detector with NonMaxSuppression behind its head, its boxes turned to corners or not."""
+    head = model.graph.output[0].name
+    turn = (
+        "rows = Transpose <perm = [0, 2, 1]> (raw) boxes = Slice (rows, i0, i4, i2) scores = Slice (raw, i4, far, i1)"
+    )
+    if layout == "v5":
+        turn = """
+            boxes = Slice (raw, i0, i4, i2) z = Slice (raw, i5, far, i2) o = Slice (raw, i4, i5, i2) w = Mul (z, o)
+            scores = Transpose <perm = [0, 2, 1]> (w)"""
+    convert = """x = Gather <axis = 2> (boxes, s0) y = Gather <axis = 2> (boxes, s1) w1 = Gather <axis = 2> (boxes, s2)
+        h1 = Gather <axis = 2> (boxes, s3) w2 = Div (w1, two) h2 = Mul (h1, half)
+        a = Sub (x, w2) b = Sub (y, h2) c = Add (x, w2) d = Add (y, h2)
+        a1 = Unsqueeze (a, end) b1 = Unsqueeze (b, end) c1 = Unsqueeze (c, end) d1 = Unsqueeze (d, end)
+        given = Concat <axis = -1> (a1, b1, c1, d1)"""
+    behind = parsed(f"""<ir_version: 8, opset_import: ["" : 17]>
+    net (float[1,9,9] raw) => (int64[n,3] selected) <{NUMBERS}, int64[1] far = {{9999}}, {LIMITS}> {{
+      {turn} {convert if corners else "given = Identity (boxes)"}
+      selected = NonMaxSuppression <center_point_box = {centre}> (given, scores, most, iou, low) }}""").graph
+    for node in behind.node:
+        node.input[:] = [head if n == "raw" else f"nms/{n}" for n in node.input]
+        node.output[:] = [f"nms/{n}" for n in node.output]
+    for tensor in behind.initializer:
+        tensor.name = f"nms/{tensor.name}"
+    model.graph.node.extend(behind.node)
+    model.graph.initializer.extend(behind.initializer)
+    del model.graph.output[:]
+    model.graph.output.append(helper.make_tensor_value_info("nms/selected", TensorProto.INT64, ["n", 3]))
+    return model
+
+
+NETWORKS: dict[str, tuple[str, Callable[[], onnx.ModelProto]]] = {
+    "yolov8": ("v8", ordinary.yolov8),
+    "yolov8, dynamic": ("v8", lambda: ordinary.yolov8(dynamic=True)),
+    "yolov8, 384 x 640": ("v8", lambda: ordinary.yolov8(size=(384, 640))),
+    "yolov8-pose": ("v8", lambda: ordinary.yolov8("pose", 1)),
+    "yolov5": ("v5", ordinary.yolov5),
+}
+
+
+@pytest.mark.parametrize("centre", [0, 1])
+@pytest.mark.parametrize("corners", [True, False])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_with_nms_behind_them(name: str, corners: bool, centre: int, tmp_path: Path) -> None:
+    layout, make = NETWORKS[name]
+    codes = [c for c, _ in found(with_nms(make(), layout, corners, centre), tmp_path)]
+    assert codes == (["VEX503"] if corners == bool(centre) else [])
+
+
+def yolov7(side: int, far: int) -> onnx.ModelProto:
+    """The tail of YOLOv7's end-to-end export for ONNX Runtime."""
+    model = parsed(f"""<ir_version: 8, opset_import: ["" : 17]>
+    net (float[batch,3,{side},{side}] images, float[batch,50,9] x) => (float[n,7] y, float[batch,3,{side},{side}] same)
+    <{NUMBERS}, int64[1] i9 = {{9}}, float far = {{{far}}}, {LIMITS}> {{
+      same = Identity (images)
+      raw = Slice (x, i0, i4, i2) conf = Slice (x, i4, i5, i2) cls = Slice (x, i5, i9, i2) scores = Mul (cls, conf)
+      boxes = MatMul (raw, convert)
+      best = ReduceMax <axes = [2], keepdims = 1> (scores) class = ArgMax <axis = 2, keepdims = 1> (scores)
+      number = Cast <to = 1> (class) dis = Mul (number, far) nmsbox = Add (boxes, dis)
+      turned = Transpose <perm = [0, 2, 1]> (best)
+      sel = NonMaxSuppression (nmsbox, turned, most, iou, low)
+      X = Gather <axis = 1> (sel, s0) Y = Gather <axis = 1> (sel, s2)
+      u = Unsqueeze (X, end) v = Unsqueeze (Y, end) pair = Concat <axis = -1> (u, v)
+      found = GatherND (boxes, pair) kind = GatherND (number, pair) score = GatherND (best, pair)
+      picture = Cast <to = 1> (u) y = Concat <axis = 1> (picture, found, kind, score) }}""")
+    model.graph.initializer.append(numpy_helper.from_array(grids()["convert"], "convert"))
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def test_yolov7_end_to_end(tmp_path: Path) -> None:
+    assert found(yolov7(640, 640), tmp_path) == []
+    ((code, message),) = found(yolov7(1280, 640), tmp_path)
+    assert (code, message[:23]) == ("VEX504", "classes are 640 apart, ")
+
+
+@pytest.mark.parametrize("factor", [0.25, 1.0])
+def test_ultralytics_with_nms_inside(factor: float, tmp_path: Path) -> None:
+    """Boxes are divided by the image's side first, so that an offset of 1 (or both by some factor) is enough."""
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    net (float[1,3,640,640] images, float[1,4,50] d, float[1,3,50] cls) => (float[k,6] y, float[1,3,640,640] same)
+    <{NUMBERS}, float side = {{640}}, float factor = {{{factor}}}, int64[2] tall = {{-1,1}}, int64[2] wide = {{50,4}},
+     int64[2] both = {{0,1}}, {LIMITS}> {{
+      same = Identity (images)
+      lt, rb = Split <axis = 1> (d) a = Sub (grid, lt) b = Add (grid, rb) ab = Concat <axis = 1> (a, b)
+      px = Mul (ab, strides) joined = Concat <axis = 1> (px, cls) rows = Transpose <perm = [0, 2, 1]> (joined)
+      boxes, scores = Split <axis = 2> (rows, parts)
+      top = ReduceMax <axes = [-1], keepdims = 0> (scores) kinds = ArgMax <axis = -1, keepdims = 0> (scores)
+      box = Gather <axis = 0> (boxes, s0) kind = Gather <axis = 0> (kinds, s0) score = Gather <axis = 0> (top, s0)
+      mask = Greater (score, half) z = NonZero (mask) where = Squeeze (z, i0)
+      kept = Gather <axis = 0> (box, where) some = Gather <axis = 0> (kind, where)
+      points = Gather <axis = 0> (score, where)
+      unit = Div (kept, side) nmsbox = Mul (unit, factor)
+      number = Cast <to = 1> (some) column = Reshape (number, tall) shape = Shape (nmsbox) full = Expand (column, shape)
+      off = Mul (full, factor) front = Slice (nmsbox, i0, i4, i1) moved = Add (front, off)
+      back = Slice (nmsbox, i4, i5, i1) all = Concat <axis = -1> (moved, back)
+      b1 = Unsqueeze (all, i0) s1b = Unsqueeze (points, both)
+      sel = NonMaxSuppression (b1, s1b, most, iou, low) one = Gather <axis = 1> (sel, i2) keep = Squeeze (one, i1)
+      fb = Gather <axis = 0> (kept, keep) fs = Gather <axis = 0> (points, keep) fk = Gather <axis = 0> (number, keep)
+      us = Unsqueeze (fs, end) uk = Unsqueeze (fk, end) y = Concat <axis = -1> (fb, us, uk) }}"""
+    model = parsed(text)
+    grid = np.stack([np.linspace(0.5, high, 50, dtype=np.float32) for high in (39.5, 79.5)])[None]
+    for name, array in {"grid": grid, "strides": np.full((1, 50), 8, np.float32), "parts": np.array([4, 3])}.items():
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    onnx.checker.check_model(model, full_check=True)
+    assert found(model, tmp_path) == []
+    (node,) = (n for n in model.graph.node if "factor" in n.input and "full" in n.input)
+    node.input[1] = "half"
+    messages = found(model, tmp_path)
+    assert [c for c, _ in messages] == (["VEX504"] if factor == 1 else [])
 
 
 # --- what must stay quiet ---------------------------------------------------------------------------------------------

@@ -78,10 +78,12 @@ def _coarse(offset: Offset, planned: bool) -> Fault | None:
     return Fault(text, WAY_OUT)
 
 
-def _offsets(node: Node, side: int | None) -> Iterator[Offset]:
-    """The Adds before one NonMaxSuppression that move boxes by class, as the first column has them."""
+def _offsets(node: Node, side: int | None) -> list[Offset]:
+    """The Adds before one NonMaxSuppression that move boxes by class; what x and y reach counts, the larger one."""
     tracer = Tracer()
-    tracer.trace(node.input(0), ((-1, 0),))
+    for column in (0, 1):
+        tracer.trace(node.input(0), ((-1, column),))
+    found: dict[int, Offset] = {}
     for add, pick in tracer.sums:
         parts = [_operand(tracer, add, i, pick) for i in (0, 1)]
         for moves, boxes in (parts, parts[::-1]):
@@ -90,8 +92,10 @@ def _offsets(node: Node, side: int | None) -> Iterator[Offset]:
                 continue
             classes = {_many(tracer.atoms[a]) for m in moves if (a := _class(tracer, m)) is not None}
             many = classes.pop() if len(classes) == 1 else None
+            reach = [_reach(tracer, boxes, step, side), found[add.index].reach if add.index in found else None]
             if many != 1:
-                yield Offset(add, step, many, _reach(tracer, boxes, step, side), side)
+                found[add.index] = Offset(add, step, many, max((r for r in reach if r is not None), default=None), side)
+    return list(found.values())
 
 
 def _operand(tracer: Tracer, node: Node, position: int, pick: Pick) -> Poly:
