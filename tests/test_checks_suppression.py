@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,11 @@ from tests import ordinary
 from tests.benchmarks import nms_exact
 from tests.support import DETECTOR, RULES, judge
 from vexlint import rulebook
+from vexlint.checks.class_offset import class_offset
+from vexlint.checks.context import Context
+from vexlint.checks.suppression import batch_index, box_format
 from vexlint.config import Contract
+from vexlint.model.read import read
 from vexlint.nms import heads, tail
 from vexlint.nms.tail import Settings
 from vexlint.values import FileReport
@@ -531,3 +536,37 @@ def test_golden_detectors_are_quiet(path: Path) -> None:
 @pytest.mark.parametrize("dynamic", [True, False])
 def test_two_stage_detectors_are_quiet(dynamic: bool, tmp_path: Path) -> None:
     assert found(ordinary.faster_rcnn(dynamic=dynamic), tmp_path) == []
+
+
+# --- files out of order -----------------------------------------------------------------------------------------------
+
+
+def spoilt(model: onnx.ModelProto, dice: random.Random) -> onnx.ModelProto:
+    """A copy with one node or constant out of order: inputs missing or crossed, axes and shapes that cannot be."""
+    copy = onnx.ModelProto.FromString(model.SerializeToString())
+    node, tensor = dice.choice(copy.graph.node), dice.choice(copy.graph.initializer)
+    how = dice.randrange(5)
+    if how == 0 and node.input:
+        del node.input[dice.randrange(len(node.input))]
+    elif how == 1 and node.input:
+        node.input[dice.randrange(len(node.input))] = dice.choice([o for n in copy.graph.node for o in n.output])
+    elif how == 2:
+        for attribute in node.attribute:
+            attribute.i = dice.choice([-9, 9, 2**62])
+            attribute.ints[:] = dice.choice([[], [0], [5, 4, 3]]) if attribute.ints else []
+    elif how == 3:
+        tensor.dims[:] = dice.choice([[], [0], [2, 2], [1, 1, 1, 1, 1]])
+    else:
+        node.op_type = dice.choice([n.op_type for n in copy.graph.node])
+    return copy
+
+
+def test_a_file_out_of_order_stops_no_check(tmp_path: Path) -> None:
+    dice, path = random.Random(7), tmp_path / "model.onnx"
+    models = [decoder(name, 0) for name in DECODERS] + [offset(640, side=1280), selecting(UNREAD["Slice"], "batch")]
+    for _ in range(300):
+        path.write_bytes(spoilt(spoilt(dice.choice(models), dice), dice).SerializeToString())
+        model = read(path)
+        model.inferred = {}  # a child process a file would take long
+        for check in (box_format, batch_index, class_offset):
+            list(check(model, Context()))

@@ -16,6 +16,7 @@ from vexlint.values import Hit, Place
 
 MOVING = ("Cast", "Reshape", "Expand", "Unsqueeze", "Squeeze", "Gather", "GatherElements", "GatherND", "Slice",
           "Flatten", "Tile", "Transpose", "Identity")  # fmt: skip
+DEEP = 100  # nodes followed on one path
 PIXELS = 16  # from here on a constant is one for boxes in px, not in 0..1
 # Bits of the fraction and the largest number of what boxes are computed in
 FLOATS = {"tensor(float16)": (10, 65504.0), "tensor(bfloat16)": (7, 3.4e38), "tensor(float)": (23, 3.4e38)}
@@ -118,21 +119,19 @@ def _class(tracer: Tracer, monomial: Monomial) -> int | None:
 
 def _numbered(atom: Atom) -> Node | Value | None:
     """What gives the numbers: an ArgMax, the index of the best of a TopK, a remainder, a NonZero, an integer input."""
-    value: Value | None = atom.value
-    if atom.inverse:
-        return None
-    while value is not None:
-        maker = value.producer
-        if maker is None:
-            stated = value.stated
-            return value if stated is not None and "int" in stated.dtype and not value.is_constant else None
-        if maker.op in ("ArgMax", "Mod", "NonZero"):
+    value: Value | None = None if atom.inverse else atom.value
+    for _ in range(DEEP):
+        maker = value.producer if value is not None else None
+        if value is None or maker is None:
+            break
+        if maker.op in ("ArgMax", "Mod", "NonZero") and not maker.domain:
             return maker
         if maker.op == "TopK":
             count = maker.attribute("k") or (k.constant if (k := maker.input(1)) else None)
             return maker if maker.outputs.index(value.name) == 1 and count in (1, [1]) else None
         value = maker.input(0) if maker.op in MOVING and not maker.domain else None
-    return None
+    stated = value.stated if value is not None and value.producer is None and not value.is_constant else None
+    return value if stated is not None and "int" in stated.dtype else None
 
 
 def _many(atom: Atom) -> int | None:
@@ -170,7 +169,7 @@ def _largest(tracer: Tracer, monomial: Monomial) -> float | None:
         if shape is None or numbers is None or atom.inverse:
             return None
         factor = [abs(float(n)) for n in selected(numbers, list(shape.dims), atom.pick)]
-        if len(factor) != len(found) and 1 not in (len(factor), len(found)):
+        if not factor or (len(factor) != len(found) and 1 not in (len(factor), len(found))):
             return None
         length = max(len(factor), len(found))
         found = [a * b for a, b in zip(_stretched(found, length), _stretched(factor, length), strict=True)]

@@ -14,6 +14,7 @@ from vexlint.model.picks import numbers
 from vexlint.model.shapes import Shape
 from vexlint.values import Hit
 
+DEEP = 100  # nodes followed on one path
 CORNERS, CENTRES = "corners", "centre and size"
 MOVING = ("Transpose", "Slice", "Split", "Gather", "Squeeze", "Unsqueeze", "Identity", "Cast", "Reshape", "Expand")
 
@@ -96,10 +97,12 @@ def _only(tracer: Tracer, poly: Poly) -> Atom | None:
 
 def _moved(value: Value | None, source: str) -> bool:
     """Whether a value is a part of another one, moved about."""
-    while value is not None and value.name != source:
+    for _ in range(DEEP):
+        if value is None or value.name == source:
+            break
         maker = value.producer
         value = maker.input(0) if maker is not None and maker.op in MOVING else None
-    return value is not None
+    return value is not None and value.name == source
 
 
 def batch_index(model: Model, context: Context) -> Iterator[Hit]:
@@ -119,65 +122,69 @@ def batch_index(model: Model, context: Context) -> Iterator[Hit]:
 
 
 def _unread(graph: Graph, name: str) -> bool:
-    """Whether other columns of the rows are read, and this is not."""
-    columns = _columns(graph, name, 1)
+    """Whether other columns of the rows are read, and the first is not."""
+    columns = _columns(graph, name)
     return columns is not None and bool(columns) and 0 not in columns
 
 
-def _columns(graph: Graph, name: str, axis: int) -> set[int] | None:
-    """The columns of selected rows that are read, where `axis` is theirs; None where all may be."""
-    if name in graph.results:
-        return None
-    found: set[int] = set()
-    for node in graph.readers.get(name, ()):
-        if node.domain or name not in node.inputs[:1]:
+def _columns(graph: Graph, name: str) -> set[int] | None:
+    """The columns of selected rows that are read; None where all may be."""
+    found, seen = set[int](), set[tuple[str, int]]()
+    row = [(name, 1)]  # values that hold whole rows, and the axis of the columns in them
+    while row:
+        value, axis = row.pop()
+        if value in graph.results:
             return None
-        part = _taken(node, axis)
-        if part is None:
-            return None
-        found |= part
+        for node in graph.readers.get(value, ()) if (value, axis) not in seen else ():
+            taken = _taken(node, axis) if value in node.inputs[:1] and node.outputs and not node.domain else None
+            if taken is None:
+                return None
+            if isinstance(taken, int):
+                row.append((node.outputs[0], taken))
+            else:
+                found |= taken
+        seen.add((value, axis))
     return found
 
 
-def _taken(node: Node, axis: int) -> set[int] | None:
-    """The columns that one reader hands on to somebody; None where all may be."""
-    graph, output = node.graph, node.outputs[0]
+def _taken(node: Node, axis: int) -> set[int] | int | None:
+    """The columns that one reader hands on to somebody; where it hands on whole rows, the axis of the columns in them;
+    None where nothing tells."""
     if node.op in ("Shape", "Size"):
         return set()
     if node.op in ("Cast", "Identity", "Transpose"):
         turned = node.op == "Transpose" and node.attribute("perm") in (None, [1, 0])
-        return _columns(graph, output, 1 - axis if turned else axis)
+        return 1 - axis if turned else axis
     if node.op == "Split" and (node.attribute("axis") or 0) % 2 == axis and len(node.outputs) == 3:
-        return {i for i, o in enumerate(node.outputs) if _is_read(graph, o)}
+        return {i for i, o in enumerate(node.outputs) if _is_read(node.graph, o)}
     by_op = {"Gather": _gathered, "Slice": _cut}
     return by_op[node.op](node, axis) if node.op in by_op else None
 
 
-def _gathered(node: Node, axis: int) -> set[int] | None:
-    indices, output = node.input(1), node.outputs[0]
+def _gathered(node: Node, axis: int) -> set[int] | int | None:
+    indices = node.input(1)
     if (node.attribute("axis") or 0) % 2 != axis:  # rows, in as many axes as before where the indices are a list
         shape = indices.shape if indices else None
-        return _columns(node.graph, output, axis) if shape is not None and shape.rank == 1 else None
+        return axis if shape is not None and shape.rank == 1 else None
     chosen = indices.constant if indices else None
     if chosen is None:
         return None
-    return {int(i) % 3 for i in chosen} if _is_read(node.graph, output) else set()
+    return {int(i) % 3 for i in chosen} if _is_read(node.graph, node.outputs[0]) else set()
 
 
-def _cut(node: Node, axis: int) -> set[int] | None:
+def _cut(node: Node, axis: int) -> set[int] | int | None:
     starts, ends, axes = numbers(node, "starts", 1), numbers(node, "ends", 2), numbers(node, "axes", 3)
     if axes is None and starts is not None and node.input(3) is None:
         axes = list(range(len(starts)))
-    if axes is None:
-        return None
-    places = [a % 2 for a in axes]
+    places = [a % 2 for a in axes or ()]
     if axis not in places:
-        return _columns(node.graph, node.outputs[0], axis)
-    if starts is None or ends is None or numbers(node, "steps", 4) not in (None, [1] * len(axes)):
+        return None if axes is None else axis
+    if starts is None or ends is None or numbers(node, "steps", 4) not in (None, [1] * len(places)):
         return None
     at = places.index(axis)
-    chosen = set(range(3)[slice(starts[at], ends[at])])
-    return chosen if _is_read(node.graph, node.outputs[0]) else set()
+    if len(starts) != len(places) or len(ends) != len(places):
+        return None
+    return set(range(3)[starts[at] : ends[at]]) if _is_read(node.graph, node.outputs[0]) else set()
 
 
 def _is_read(graph: Graph, name: str) -> bool:

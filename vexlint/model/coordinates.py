@@ -60,6 +60,7 @@ class Tracer:
             return {}
         key = (*_name(value), pick)
         if key not in self._found:
+            self._found[key] = {}  # what a value that depends on itself finds
             self._found[key] = self._opaque(value, pick) if depth > DEEP else self._made(value, pick, depth)
         return self._found[key]
 
@@ -94,6 +95,8 @@ class Tracer:
         if node.op not in ARITHMETIC and node.op not in FUNCTIONS:
             return None
         given = [v for i in range(len(node.inputs)) if (v := node.input(i)) is not None]
+        if len(given) < OPERANDS.get(node.op, 1):
+            return None
         parts = [self.trace(v, picks.fit(v, pick), depth + 1) for v in given]
         if node.op == "Add":
             self.sums.append((node, pick))
@@ -167,6 +170,7 @@ class Tracer:
         """Whether a value is the same for every picture, comes out of the network as it is, or is not understood."""
         key = _name(value)
         if key not in self._natures:
+            self._natures[key] = "unknown"  # what a value that depends on itself finds
             self._natures[key] = self._judged(value, depth)
         return self._natures[key]
 
@@ -216,7 +220,7 @@ def _name(value: Value) -> tuple[str, str]:
 
 def selected(numbers: list[float], dims: list[object], pick: Pick) -> list[float]:
     """The elements of a row-major tensor that a pick leaves."""
-    chosen = {len(dims) + axis: index for axis, index in pick if -axis <= len(dims)}
+    chosen = {len(dims) + axis: index for axis, index in pick if -len(dims) <= axis < 0}
     found = numbers
     for axis in sorted(chosen):
         length = dims[axis]
@@ -270,6 +274,7 @@ def _minus(parts: list[Poly]) -> Poly:
     return total([parts[0], scaled(parts[1], -1)])
 
 
+OPERANDS = {"Sub": 2, "Mul": 2, "Div": 2, "Pow": 2, "Mod": 2, "Where": 3}  # the fewest; else 1
 ARITHMETIC: dict[str, Callable[[list[Poly]], Poly | None]] = {
     "Add": total,
     "Sum": total,

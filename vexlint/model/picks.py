@@ -58,10 +58,11 @@ def numbers(node: Node, attribute: str, position: int) -> list[int] | None:
 
 
 def from_end(axis: int | None, count: int | None) -> int | None:
-    """An axis counted from the last one; None where that takes a rank that is not known."""
+    """An axis counted from the last one; None where that takes a rank that is not known, or there is none."""
     if axis is None or (axis >= 0 and count is None):
         return None
-    return axis if axis < 0 else axis - (count or 0)
+    found = axis if axis < 0 else axis - (count or 0)
+    return found if found < 0 else None
 
 
 def _ordered(chosen: dict[int, int]) -> Pick:
@@ -76,7 +77,7 @@ def _size(value: Value | None, axis: int) -> int | None:
 def _transpose(node: Node, _: str, chosen: dict[int, int]) -> Step | None:
     count = rank(node, 0)
     order = node.attribute("perm") or (list(range(count))[::-1] if count else None)
-    if order is None or any(-a > len(order) for a in chosen):
+    if order is None or not all(-len(order) <= a < 0 for a in chosen):
         return None
     return Step(0, _ordered({order[a] - len(order): i for a, i in chosen.items()}))
 
