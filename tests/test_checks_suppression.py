@@ -543,7 +543,7 @@ def test_two_stage_detectors_are_quiet(dynamic: bool, tmp_path: Path) -> None:
 
 def spoilt(model: onnx.ModelProto, dice: random.Random) -> onnx.ModelProto:
     """A copy with one node or constant out of order: inputs missing or crossed, axes and shapes that cannot be."""
-    copy = onnx.ModelProto.FromString(model.SerializeToString())
+    copy: onnx.ModelProto = onnx.ModelProto.FromString(model.SerializeToString())
     node, tensor = dice.choice(copy.graph.node), dice.choice(copy.graph.initializer)
     how = dice.randrange(5)
     if how == 0 and node.input:
