@@ -200,6 +200,36 @@ def test_the_form_of_boxes_is_read_off_their_arithmetic(name: str, centre: int, 
         assert messages == []
 
 
+OLDER = {
+    "Split": """xy, wh = Split <axis = 2, split = [2, 2]> (x) r = Div (wh, two) p = Sub (xy, r) q = Add (xy, r)
+        both = Concat <axis = 2> (p, q) boxes = Clip (both)""",
+    "Gather": """cx = Gather <axis = 2> (x, s0) cy = Gather <axis = 2> (x, s1) w = Gather <axis = 2> (x, s2)
+        h = Gather <axis = 2> (x, s3) w2 = Div (w, two) h2 = Div (h, two) a = Sub (cx, w2) b = Sub (cy, h2)
+        c = Add (cx, w2) d = Add (cy, h2) ua = Unsqueeze <axes = [2]> (a) ub = Unsqueeze <axes = [-1]> (b)
+        uc = Unsqueeze <axes = [2]> (c) ud = Unsqueeze <axes = [2]> (d) boxes = Concat <axis = 2> (ua, ub, uc, ud)""",
+    "columns first": """
+        t = Transpose <perm = [2, 0, 1]> (x) cx = Gather <axis = 0> (t, s0) cy = Gather <axis = 0> (t, s1)
+        w = Gather <axis = 0> (t, s2) h = Gather <axis = 0> (t, s3) w2 = Div (w, two) h2 = Div (h, two) a = Sub (cx, w2)
+        b = Sub (cy, h2) c = Add (cx, w2) d = Add (cy, h2) ua = Unsqueeze <axes = [0]> (a)
+        ub = Unsqueeze <axes = [0]> (b) uc = Unsqueeze <axes = [0]> (c) ud = Unsqueeze <axes = [0]> (d)
+        k = Concat <axis = 0> (ua, ub, uc, ud)
+        boxes = Transpose <perm = [1, 2, 0]> (k)""",
+    "a corner and its opposite": """cx, cy, w, h = Split <axis = -1> (x) w2 = Div (w, two) h2 = Div (h, two)
+        a = Sub (cx, w2) b = Sub (cy, h2) c = Add (a, w) d = Add (b, h) boxes = Concat <axis = -1> (a, b, c, d)""",
+}
+
+
+@pytest.mark.parametrize("centre", [0, 1])
+@pytest.mark.parametrize("name", OLDER)
+def test_corners_at_opset_11_with_open_sizes(name: str, centre: int, tmp_path: Path) -> None:
+    model = parsed(f"""<ir_version: 6, opset_import: ["" : 11]>
+    net (float[batch,N,4] x, float[batch,3,N] scores) => (int64[n,3] y) <{NUMBERS}, {LIMITS}> {{
+      {OLDER[name]}
+      y = NonMaxSuppression <center_point_box = {centre}> (boxes, scores, most, iou, low) }}""")
+    onnx.checker.check_model(model, full_check=True)
+    assert [c for c, _ in found(model, tmp_path)] == ["VEX503"] * centre
+
+
 RAW = {
     "v8, Slice": ("[1,7,50]", """
         t = Transpose <perm = [0, 2, 1]> (p) b = Slice (t, i0, i4, i2) s = Slice (p, i4, i7, i1)"""),

@@ -10,7 +10,9 @@ from onnx import TensorProto, helper
 
 from tests.support import judge
 from tests.test_checks_suppression import EVERY, LIMITS, NUMBERS, found, parsed
+from vexlint.checks import head_metadata
 from vexlint.config import Contract
+from vexlint.nms import graft
 
 
 def head(rows: int = 6, places: int = 84, side: int = 64, more: str = "", **metadata: str) -> onnx.ModelProto:
@@ -66,6 +68,24 @@ TWO = "{0: 'a', 1: 'b'}"
 )  # fmt: skip
 def test_metadata_against_the_head(model: onnx.ModelProto, expected: list[str], tmp_path: Path) -> None:
     assert [m for c, m in found(model, tmp_path) if c == "VEX508"] == expected
+
+
+@pytest.mark.parametrize(("stride", "expected"), [("32", 0), ("[8, 16, 32]", 0), ("64", 1), ("[16, 32]", 1)])
+def test_strides_of_three_anchors_a_cell(stride: str, expected: int, tmp_path: Path) -> None:
+    """A v5 head: 84 cells of 64 x 64, three anchors each."""
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    net (float[1,3,64,64] images, float[1,192,7] a, float[1,48,7] b, float[1,12,7] c) => (float[1,252,7] output0) {
+      joined = Concat <axis = 1> (a, b, c) output0 = Identity (joined) }"""
+    model = parsed(text)
+    for key, value in {"names": TWO, "stride": stride}.items():
+        model.metadata_props.add(key=key, value=value)
+    messages = [m for c, m in found(model, tmp_path) if c == "VEX508"]
+    assert len(messages) == expected
+    assert all("output0 [1,252,7] has the places of strides 8, 16, 32 on 64 x 64" in m for m in messages)
+
+
+def test_the_check_reads_what_the_command_writes() -> None:
+    assert head_metadata.TAIL == graft.KEY
 
 
 @pytest.mark.parametrize(
