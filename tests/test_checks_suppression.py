@@ -19,7 +19,7 @@ from vexlint import rulebook
 from vexlint.checks.class_offset import class_offset
 from vexlint.checks.context import Context
 from vexlint.checks.suppression import batch_index, box_format
-from vexlint.config import Contract
+from vexlint.config import Contract, Input
 from vexlint.model.read import read
 from vexlint.nms import heads, tail
 from vexlint.nms.tail import Settings
@@ -424,6 +424,13 @@ def test_an_unread_picture_index_is_an_error(name: str, batch: str, tmp_path: Pa
 @pytest.mark.parametrize("name", UNREAD)
 def test_one_picture_needs_no_index(name: str, tmp_path: Path) -> None:
     assert found(selecting(UNREAD[name], "1"), tmp_path) == []
+
+
+@pytest.mark.parametrize(("size", "expected"), [(1, []), (4, ["VEX505"])])
+def test_a_contract_may_say_that_there_is_one_picture(size: int, expected: list[str], tmp_path: Path) -> None:
+    inputs = {"boxes": Input((size, 50, 4)), "scores": Input((size, 3, 50))}
+    messages = found(selecting(UNREAD["Gather"], "batch"), tmp_path, Contract("*.onnx", inputs=inputs))
+    assert [c for c, _ in messages] == expected
 
 
 @pytest.mark.parametrize("name", READ)
