@@ -77,9 +77,12 @@ def _scalar(node: Node, position: int) -> tuple[float | None, bool]:
 def _layout(node: Node) -> Iterator[tuple[str, str, Severity]]:
     """boxes are [batch, N, 4], scores [batch, classes, N]."""
     boxes, scores = (v.shape if (v := node.input(i)) else None for i in (0, 1))
-    if boxes is None or scores is None or boxes.rank != 3 or scores.rank != 3:
-        return
     way_out = "boxes are [batch, N, 4] and scores [batch, classes, N]"
+    flat = [(name, s) for name, s in (("boxes", boxes), ("scores", scores)) if s is not None and s.rank != 3]
+    for name, shape in flat:
+        yield f"{name} {shape} have {shape.rank} axes, not 3: runtimes refuse that", way_out, Severity.ERROR
+    if boxes is None or scores is None or flat:
+        return
     if boxes.size(2) not in (4, None):
         yield f"boxes {boxes} have {boxes.size(2)} numbers each, not 4", way_out, Severity.ERROR
     for text in _mismatches(boxes, scores):

@@ -134,7 +134,7 @@ def _fits(model: Model, shape: Shape, layout: Layout) -> bool:
     named = names(model)
     if named is not None and rows >= layout.before + named and (count is None or count > rows):
         return True
-    return count is not None and count in set(_grids(model))
+    return count is not None and any(count == places for places, _, _ in grids(model))
 
 
 def _rows_fit(
@@ -217,8 +217,9 @@ def _decoded(model: Model, output: str) -> bool:
     return not convolutions
 
 
-def _grids(model: Model) -> Iterator[int]:
-    """The numbers of places that detectors have on the model's image: cells of a set of strides, times anchors."""
+def grids(model: Model) -> Iterator[tuple[int, tuple[int, ...], tuple[int, int]]]:
+    """The numbers of places that detectors have on the model's image, cells of a set of strides times anchors, each
+    with its strides and the image's height and width."""
     for name in model.graph.inputs:
         shape = model.graph.shape(name)
         size = image_size(shape) if shape is not None and shape.rank == 4 else None
@@ -227,4 +228,4 @@ def _grids(model: Model) -> Iterator[int]:
         high, wide = size
         for strides in STRIDES:
             cells = sum(-(-high // s) * -(-wide // s) for s in strides)
-            yield from (cells * anchors for anchors in ANCHORS)
+            yield from ((cells * anchors, strides, size) for anchors in ANCHORS)
