@@ -20,8 +20,9 @@ from vexlint.checks.class_offset import class_offset
 from vexlint.checks.context import Context
 from vexlint.checks.suppression import batch_index, box_format
 from vexlint.config import Contract, Input
+from vexlint.model.layouts import LAYOUTS
 from vexlint.model.read import read
-from vexlint.nms import heads, tail
+from vexlint.nms import tail
 from vexlint.nms.tail import Settings
 from vexlint.values import FileReport
 
@@ -558,7 +559,7 @@ def test_ultralytics_with_nms_inside(factor: float, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("batch", [1, 4, "batch"])
 @pytest.mark.parametrize("kind", ["planes", "loop"])
-@pytest.mark.parametrize("layout", list(heads.LAYOUTS))
+@pytest.mark.parametrize("layout", list(LAYOUTS))
 def test_our_own_tails_are_right(layout: str, kind: str, batch: int | str, tmp_path: Path) -> None:
     model = tail.build(nms_exact.synthetic(layout, batch), Settings(0.25, 0.45, 300, tail=kind), 17)
     contract = Contract("*.onnx", nms={"score": 0.25, "iou": 0.45, "max_detections": 300})
