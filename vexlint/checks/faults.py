@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from vexlint.model.forms import Form
+from vexlint.model.model import Node
 from vexlint.values import Hit, Place, Severity, Verdict
 
 
@@ -22,6 +24,16 @@ class Fault:
 def hits(found: Iterable[tuple[Fault, Place]]) -> Iterator[Hit]:
     """One hit for each fault, at the first place of it, in the order of the first places."""
     yield from grouped(Hit(place, f.message, f.help, f.target, f.verdict, f.severity) for f, place in found)
+
+
+def written(nodes: Iterable[Node], judge: Callable[[Node], Iterable[Hit]]) -> Iterator[Hit]:
+    """The hits of a judge that looks at nothing but how a node is written: it is asked once for a form."""
+    known: dict[Form, list[Hit]] = {}
+    for node in nodes:
+        if (found := known.get(node.form)) is None:
+            found = known[node.form] = list(judge(node))
+        for hit in found:
+            yield replace(hit, place=node.place)
 
 
 def grouped(found: Iterable[Hit]) -> Iterator[Hit]:

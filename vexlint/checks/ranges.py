@@ -205,7 +205,7 @@ def _parts(use: Use, written: Written) -> str | None:
     node = use.node
     if (text := _axis(use, written)) is not None:
         return text
-    count = len(node.proto.output)
+    count = len(node.outputs)
     if written.get("num_outputs", count) != count:
         return f"num_outputs = {written['num_outputs']} of Split, which has {count} outputs"
     value = node.input(1)
@@ -225,7 +225,7 @@ def _padding(use: Use, written: Written) -> str | None:
     node, rank = use.node, use.inputs[0].rank if use.inputs else None
     value = node.input(1)
     pads = written.get("pads") or written.get("paddings") or (value.constant if value is not None else None)
-    axes = ranks.axes(node) if len(node.proto.input) > 3 else []
+    axes = ranks.axes(node) if len(node.inputs) > 3 else []
     if pads is None or rank is None or axes is None:
         return None
     wanted = 2 * (len(axes) or rank)

@@ -90,9 +90,9 @@ def _sorted(graph: Graph) -> bool:
     """Whether no node makes what it or one before it reads: one pass, where `makers` looks every input up."""
     read, captured = set[str](), graph.captured
     for node in graph.nodes:
-        read.update(node.proto.input, captured.get(node.index, ()))
+        read.update(node.inputs, captured.get(node.index, ()))
         read.discard("")
-        if not read.isdisjoint(node.proto.output):
+        if not read.isdisjoint(node.outputs):
             return False
     return True
 

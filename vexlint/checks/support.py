@@ -174,7 +174,7 @@ def _other(value: Any, allowed: tuple[Any, ...]) -> bool:
 
 
 def _asked(node: Node, position: int) -> bool:
-    return position < len(node.proto.output) and bool(node.proto.output[position])
+    return position < len(node.outputs) and bool(node.outputs[position])
 
 
 def _constant(node: Node, position: int) -> list[Any]:

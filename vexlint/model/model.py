@@ -6,13 +6,13 @@ Only what can run is in the view: the main graph, its subgraphs, and the functio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vexlint.model import schemas, tensors
-from vexlint.model.attributes import attribute_type, attribute_value
+from vexlint.model.forms import Forms
 from vexlint.model.schemas import plain_domain
 from vexlint.values import Place, PlaceKind
 
@@ -27,48 +27,39 @@ OperatorKey = tuple[str, str]  # (domain, op_type); the default domain is ""
 
 
 class Node:
-    """One node of one graph. `inputs` and `outputs` are value names, "" for an optional one left out."""
+    """One node of one graph. `inputs` and `outputs` are value names, "" for an optional one left out; `form` is what it
+    shares with nodes written alike."""
 
-    __slots__ = ("graph", "index", "proto")
+    __slots__ = ("domain", "form", "graph", "index", "inputs", "op", "outputs", "proto")
 
     def __init__(self, proto: NodeProto, graph: Graph, index: int) -> None:
+        # what every check asks for is read once: reading a field of a message takes longer than most checks of a node
         self.proto = proto
         self.graph = graph
         self.index = index
-
-    @property
-    def op(self) -> str:
-        return self.proto.op_type
-
-    @property
-    def domain(self) -> str:
-        return plain_domain(self.proto.domain)
+        self.inputs: Sequence[str] = proto.input[:]
+        self.outputs: Sequence[str] = proto.output[:]
+        self.form = graph.forms.of(proto, self.inputs, self.outputs)
+        self.op = self.form.op
+        self.domain = self.form.domain
 
     @property
     def name(self) -> str:
         return self.proto.name
 
     @property
-    def inputs(self) -> list[str]:
-        return list(self.proto.input)
-
-    @property
-    def outputs(self) -> list[str]:
-        return list(self.proto.output)
-
-    @property
     def schema(self) -> schemas.Operator | None:
         """The operator at the opset that this node's graph imports; None where the standard has none."""
-        return schemas.operator(self.domain, self.op, self.graph.opsets.get(self.domain, 0))
+        return self.form.schema
 
     @property
     def place(self) -> Place:
-        first = next((o for o in self.proto.output if o), "")
+        first = next((o for o in self.outputs if o), "")
         return Place("node", self.graph.path, self.index, self.proto.domain, self.op, self.name, first)
 
     def input(self, position: int) -> Value | None:
         """The value at an input position, None where the node leaves it out."""
-        names = self.proto.input
+        names = self.inputs
         if position >= len(names) or not names[position]:
             return None
         return Value(self.graph, names[position])
@@ -79,16 +70,7 @@ class Node:
         Strings come as str; tensors and graphs as protos. An attribute that refers to the caller of a function
         (`ref_attr_name`), or of a standard operator one that is not of the schema's type, is unknown here: None.
         """
-        schema = self.schema
-        for attribute in self.proto.attribute:
-            if attribute.name == name:
-                schema = schema or schemas.operator(self.domain, self.op, schemas.newest_opset(self.domain))
-                fits = schema is None or (
-                    name in schema.attributes and attribute_type(attribute) == schema.attributes[name].type
-                )
-                return attribute_value(attribute) if fits and not attribute.ref_attr_name else None
-        declared = schema.attributes.get(name) if schema else None
-        return declared.default if declared else None
+        return self.form.attribute(name)
 
 
 class Value:
@@ -177,6 +159,7 @@ class Graph:
         self.is_function = not hasattr(proto, "initializer")
         self.path = path
         self.opsets = opsets
+        self.forms = Forms(opsets)
         self.nodes = [Node(n, self, i) for i, n in enumerate(proto.node)]
         self.holders: list[tuple[Node, AttributeProto]] = []  # attributes that hold tensors; `Model` fills it
         self.inner: list[Graph] = []  # the subgraphs of its nodes, likewise
@@ -204,7 +187,7 @@ class Graph:
 
     @cached_property
     def producers(self) -> dict[str, Node]:
-        return {name: node for node in self.nodes for name in node.proto.output if name}
+        return {name: node for node in self.nodes for name in node.outputs if name}
 
     @cached_property
     def defined(self) -> frozenset[str]:
@@ -218,7 +201,7 @@ class Graph:
         found: dict[int, set[str]] = {}
         for inner in self.inner:
             if inner.owner is not None:
-                names = {n for node in inner.nodes for n in node.proto.input} | set(inner.outputs)
+                names = {n for node in inner.nodes for n in node.inputs} | set(inner.outputs)
                 names = names.union(*inner.captured.values()) - inner.defined
                 found.setdefault(inner.owner.index, set()).update(names - {""})
         return found
@@ -228,7 +211,7 @@ class Graph:
         """Every value that a node of this graph reads, itself or in its subgraphs, made here or around it."""
         found = set[str]().union(*self.captured.values())
         for node in self.nodes:
-            found.update(node.proto.input)
+            found.update(node.inputs)
         return frozenset(found - {""})
 
     @cached_property
@@ -238,7 +221,7 @@ class Graph:
 
     def reads(self, node: Node) -> list[str]:
         """The values a node depends on: its inputs, and what its subgraphs read from around them."""
-        return [name for name in node.proto.input if name] + sorted(self.captured.get(node.index, ()))
+        return [name for name in node.inputs if name] + sorted(self.captured.get(node.index, ()))
 
     def upstream(self, *names: str) -> Iterator[Node]:
         """The nodes of this graph that these values depend on, nearest first."""
@@ -264,7 +247,7 @@ class Graph:
         seen = set(names)
         row = list(seen)
         while row:
-            made = {o for name in row for node in self.readers.get(name, ()) for o in node.proto.output if o}
+            made = {o for name in row for node in self.readers.get(name, ()) for o in node.outputs if o}
             row = list(made - seen)
             seen.update(row)
         return seen
@@ -326,7 +309,7 @@ class Model:
     def _inside(self, graph: Graph, bodies: dict[tuple[str, str, str], FunctionProto]) -> Iterator[Graph]:
         """The subgraphs of a graph's nodes, and the functions (left in `bodies`) that they are the first to call."""
         for node in graph.nodes:
-            for attribute in node.proto.attribute:
+            for attribute in node.proto.attribute if node.form.holds else ():
                 if attribute.HasField("t") or attribute.tensors:
                     graph.holders.append((node, attribute))
                 if attribute.type in (0, 5, 10):  # none written (IR 1), GRAPH, GRAPHS
@@ -345,12 +328,7 @@ class Model:
         groups: dict[OperatorKey, list[Node]] = {}
         for graph in self.graphs:
             for node in graph.nodes:
-                proto = node.proto
-                key = (plain_domain(proto.domain), proto.op_type)
-                if (group := groups.get(key)) is None:
-                    groups[key] = [node]
-                else:
-                    group.append(node)
+                groups.setdefault((node.domain, node.op), []).append(node)
         return groups
 
     def node_at(self, place: Place) -> Node:
