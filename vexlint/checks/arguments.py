@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from vexlint.checks.context import Context
-from vexlint.checks.faults import grouped, written
+from vexlint.checks.faults import grouped, used, written
 from vexlint.model import schemas
 from vexlint.model.kinds import Use, formals
 from vexlint.model.model import Model, Node
@@ -178,26 +177,14 @@ def _call_hits(model: Model, nodes: list[Node]) -> Iterator[Hit]:
 def node_types(model: Model, context: Context) -> Iterator[Hit]:
     """VEX112: an input of a type that the operator does not take, or two that must be of one type and are not."""
     worth = Severity.WARNING if context.lenient else None  # others cast by themselves
-    yield from grouped(replace(hit, severity=worth) for hit in _type_hits(model))
+    way_out = "runtimes refuse the node: add a Cast, or correct what feeds it"
+    yield from grouped(Hit(node.place, text, way_out, severity=worth) for node, text in used(model, _type_flaw))
 
 
-def _type_hits(model: Model) -> Iterator[Hit]:
-    flaws: dict[object, str | None] = {}
-    seen: set[tuple[str, int]] = set()  # a function's node is judged for each way it is called
-    functions = model.functions
-    for use in model.uses:
-        node, schema, inputs = use
-        if schema is None or (functions and (node.domain, node.op) in functions):
-            continue
-        key = (id(schema), inputs)
-        if key not in flaws:
-            flaws[key] = _type_flaw(use, schema)
-        if (flaw := flaws[key]) is not None and (node.graph.path, node.index) not in seen:
-            seen.add((node.graph.path, node.index))
-            yield Hit(node.place, flaw, "runtimes refuse the node: add a Cast, or correct what feeds it")
-
-
-def _type_flaw(use: Use, schema: schemas.Operator) -> str | None:
+def _type_flaw(use: Use) -> str | None:
+    schema = use.schema
+    if schema is None or (use.node.domain, use.node.op) in use.node.graph.model.functions:
+        return None
     bound: dict[str, tuple[int, str, str]] = {}
     where = f"{use.node.op} at opset {use.node.graph.opsets[use.node.domain]}"
     for position, (formal, kind) in enumerate(formals(schema.inputs, [k.type for k in use.inputs])):

@@ -4,6 +4,7 @@ alone is found once for all nodes that share it."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from vexlint.model import schemas
@@ -23,32 +24,30 @@ class Form:
     a graph; nodes whose attributes are not plain share their form with no other.
     """
 
-    __slots__ = ("_read", "domain", "holds", "op", "proto", "schema")
-
     def __init__(self, proto: NodeProto, opsets: Mapping[str, int]) -> None:
         self.proto = proto  # the first node written so
         self.op = proto.op_type
         self.domain = plain_domain(proto.domain)
         self.schema = schemas.operator(self.domain, self.op, opsets.get(self.domain, 0))
         self.holds = any(a.type not in PLAIN or a.HasField("t") or len(a.tensors) for a in proto.attribute)
-        self._read: dict[str, Any] = {}
+
+    @cached_property
+    def written(self) -> dict[str, Any]:
+        """The attributes that are written as Python values, None for what is unknown: see `Node.attribute`."""
+        schema = self.schema or schemas.operator(self.domain, self.op, schemas.newest_opset(self.domain))
+        known = schema.attributes if schema else None
+        found = {}
+        for attribute in reversed(self.proto.attribute):  # of two with one name the first counts
+            name = attribute.name
+            fits = known is None or (name in known and attribute_type(attribute) == known[name].type)
+            found[name] = attribute_value(attribute) if fits and not attribute.ref_attr_name else None
+        return found
 
     def attribute(self, name: str) -> Any:
-        """See `Node.attribute`: read once, and not to be changed."""
-        if name not in self._read:
-            self._read[name] = self._attribute(name)
-        return self._read[name]
-
-    def _attribute(self, name: str) -> Any:
-        schema = self.schema
-        for attribute in self.proto.attribute:
-            if attribute.name == name:
-                schema = schema or schemas.operator(self.domain, self.op, schemas.newest_opset(self.domain))
-                fits = schema is None or (
-                    name in schema.attributes and attribute_type(attribute) == schema.attributes[name].type
-                )
-                return attribute_value(attribute) if fits and not attribute.ref_attr_name else None
-        declared = schema.attributes.get(name) if schema else None
+        """See `Node.attribute`; a value is not to be changed."""
+        if name in self.written:
+            return self.written[name]
+        declared = self.schema.attributes.get(name) if self.schema else None
         return declared.default if declared else None
 
 

@@ -48,6 +48,7 @@ class Use(NamedTuple):
 
 
 UNKNOWN = Kind("", None)
+Way = tuple["Form", tuple[Kind, ...]]  # how a node is written, and what it reads
 Scope = MutableMapping[str, Kind]
 FunctionKey = tuple[str, str, str]  # domain, name, overload
 
@@ -59,7 +60,7 @@ class _Walk:
     uses: list[Use] = field(default_factory=list)
     bodies: dict[FunctionKey, Graph] = field(default_factory=dict)
     calls: dict[FunctionKey, dict[tuple[Kind, ...], list[Kind]]] = field(default_factory=dict)
-    made: dict[tuple[Form, tuple[Kind, ...]], list[Kind]] = field(default_factory=dict)
+    made: dict[Way, list[Kind]] = field(default_factory=dict)
     depth: int = 0
     later: list[FunctionKey] = field(default_factory=list)
 

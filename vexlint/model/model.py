@@ -19,7 +19,7 @@ from vexlint.values import Place, PlaceKind
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-    from vexlint.model.kinds import Kind, Use
+    from vexlint.model.kinds import Kind, Use, Way
     from vexlint.model.shapes import Shape
     from vexlint.model.wire import Stripped
 
@@ -350,6 +350,19 @@ class Model:
         from vexlint.model.kinds import walk
 
         return walk(self)
+
+    @cached_property
+    def ways(self) -> dict[Way, Use]:
+        """The first use of those that are written alike and read the same kinds."""
+        return {(use.node.form, use.inputs): use for use in reversed(self.uses)}
+
+    @cached_property
+    def types_read(self) -> dict[OperatorKey, set[str]]:
+        """(domain, operator) -> the element types of what its nodes read, as far as `uses` has them."""
+        found: dict[OperatorKey, set[str]] = {}
+        for form, inputs in self.ways:
+            found.setdefault((form.domain, form.op), set()).update(schemas.element_name(kind.type) for kind in inputs)
+        return found
 
     @cached_property
     def reads(self) -> dict[Node, tuple[Kind, ...]]:
