@@ -287,6 +287,7 @@ class Model:
         self.stripped = stripped
         self.folder = path.parent
         self.stopped: str | None = None
+        self.judged: dict[str, Any] = {}  # by target: kept here, so that it goes when the model goes
         self.opsets = {plain_domain(o.domain): o.version for o in proto.opset_import}
         if not self.opsets and proto.ir_version < 3:
             self.opsets = {"": 1}  # IR 1 and 2 had no imports: operators were those of opset 1
