@@ -17,7 +17,8 @@ def duplicate_value(model: Model, context: Context) -> Iterator[Hit]:
         inputs = list(graph.proto.input) if graph.is_function else [entry.name for entry in graph.proto.input]
         made = [name for node in graph.nodes for name in node.outputs if name]
         entries = set(inputs) | graph.initializers.keys()
-        if len(set(made)) == len(made) and entries.isdisjoint(made) and len(set(inputs)) == len(inputs):
+        once = len(graph.producers) == len(made) and len(set(inputs)) == len(inputs)
+        if once and entries.isdisjoint(graph.producers):
             yield from _twice_an_initializer(graph)
             continue
         for name, count in Counter(made).items():

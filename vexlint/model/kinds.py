@@ -133,14 +133,14 @@ def _graph(state: _Walk, graph: Graph, known: Scope) -> list[Kind]:
     for node in graph.nodes:
         inputs = tuple([known.get(name, UNKNOWN) for name in node.inputs])
         state.uses.append(Use(node, node.form.schema, inputs))
-        if inner and node.index in inner:
+        made = state.made.get((node.form, inputs))
+        if made is None and node.index in inner:
             made = _control(state, node, inputs, inner[node.index], known)
-        else:
+        elif made is None:
             made = _made(state, node, inputs)
         for name, kind in zip(node.outputs, made, strict=False):
-            if not name:
-                continue
-            known[name] = kind if kind.type and kind.rank is not None else _or_declared(graph, name, kind)
+            if name:
+                known[name] = kind if kind.type and kind.rank is not None else _or_declared(graph, name, kind)
     state.depth -= 1
     return [known.get(name, UNKNOWN) for name in graph.results]
 
@@ -157,9 +157,6 @@ def _made(state: _Walk, node: Node, inputs: tuple[Kind, ...]) -> list[Kind]:
     count = len(node.outputs)
     if state.bodies and (key := (node.domain, node.op, node.proto.overload)) in state.bodies:
         return _call(state, key, inputs)
-    way = (node.form, inputs)
-    if (known := state.made.get(way)) is not None:
-        return known
     if (schema := node.schema) is None:
         return [UNKNOWN] * count
     if node.op == "Constant":
@@ -167,8 +164,8 @@ def _made(state: _Walk, node: Node, inputs: tuple[Kind, ...]) -> list[Kind]:
     types = output_types(schema, [kind.type for kind in inputs], count, _said_type(node, inputs))
     rank = ranks.outputs(node, [kind.rank for kind in inputs], count)
     made = [Kind(t, r) for t, r in zip(types, rank, strict=True)]
-    if node.op in ranks.BY_RANKS:
-        state.made[way] = made
+    if node.op in ranks.BY_RANKS and (node.domain, node.op) not in node.graph.model.functions:
+        state.made[node.form, inputs] = made
     return made
 
 

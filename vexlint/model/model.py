@@ -6,7 +6,7 @@ Only what can run is in the view: the main graph, its subgraphs, and the functio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -193,7 +193,7 @@ class Graph:
     def defined(self) -> frozenset[str]:
         sparse = [] if self.is_function else [s.values.name for s in self.proto.sparse_initializer]
         inputs = self.proto.input if self.is_function else self._entries("input")
-        return frozenset((*self.producers, *self.initializers, *sparse, *inputs))
+        return frozenset(self.producers).union(self.initializers, sparse, inputs)
 
     @cached_property
     def captured(self) -> dict[int, set[str]]:
@@ -207,12 +207,13 @@ class Graph:
         return found
 
     @cached_property
-    def read(self) -> frozenset[str]:
+    def read(self) -> Set[str]:
         """Every value that a node of this graph reads, itself or in its subgraphs, made here or around it."""
         found = set[str]().union(*self.captured.values())
         for node in self.nodes:
             found.update(node.inputs)
-        return frozenset(found - {""})
+        found.discard("")
+        return found
 
     @cached_property
     def results(self) -> list[str]:
