@@ -61,7 +61,7 @@ class Forms:
     def of(self, proto: NodeProto, inputs: Sequence[str], outputs: Sequence[str]) -> Form:
         """The form of a node with these inputs and outputs."""
         written = []
-        for attribute in proto.attribute:
+        for attribute in proto.attribute[:]:  # a list at once: a repeated field is slow to iterate
             if attribute.type not in PLAIN:
                 return Form(proto, self._opsets)
             written.append(attribute.SerializeToString())
