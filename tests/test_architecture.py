@@ -21,7 +21,7 @@ CLEAN = ROOT / "golden_models" / "shapes_detector" / "clean.onnx"
 
 # The rooms, lowest first; a module imports its own room and those before it (docs/design.md)
 ROOMS = [
-    ("values", "files"),
+    ("values", "outcomes", "files"),
     ("model",),
     ("config", "tables", "changes", "targets", "composites", "inline"),
     ("checks",),

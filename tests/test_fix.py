@@ -30,9 +30,10 @@ from vexlint.config import Config, Contract, Input
 from vexlint.engine import Settings
 from vexlint.model import wire
 from vexlint.model.model import Model
+from vexlint.outcomes import FixReport
 from vexlint.repairs import Options
 from vexlint.rulebook import Rule
-from vexlint.values import Change, FixReport, Hit, VexlintError
+from vexlint.values import Change, Hit, VexlintError
 
 CUSTOM = DETECTOR / "custom_mish.onnx"
 HEAD = '<ir_version: 8, opset_import: ["" : 17, "com.acme" : 1, "own" : 1]>\n'

@@ -19,11 +19,12 @@ from vexlint import engine, targets
 from vexlint.config import Config, Contract, Input, Profile
 from vexlint.engine import Settings
 from vexlint.model.read import read
+from vexlint.outcomes import Probe
 from vexlint.probes import answers, ask, places
 from vexlint.report import json, text
 from vexlint.runtimes import base, nvidia, onnxruntime, openvino, tensorrt
 from vexlint.runtimes.base import Missing, Question
-from vexlint.values import FileReport, Probe, Report, VexlintError
+from vexlint.values import FileReport, Report, VexlintError
 
 HEAD = """<ir_version: 8, opset_import: ["" : 17, "vx" : 1]> g """
 RELU = HEAD + "(float[2,3] x) => (float[2,3] y) { y = Relu(x) }"

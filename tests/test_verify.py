@@ -26,9 +26,10 @@ from tests.test_runtimes import endless
 from vexlint import config
 from vexlint.commands import verify as command
 from vexlint.config import Config, Contract
+from vexlint.outcomes import Comparison, Drift, Proof, Ran, SetDrift, SetLimits, Shift
 from vexlint.report import drift_json, drift_text
 from vexlint.report.text import WIDTH
-from vexlint.values import Comparison, Drift, Proof, Ran, SetDrift, SetLimits, Shift, VexlintError
+from vexlint.values import VexlintError
 from vexlint.verify import compare, proof, recordings
 from vexlint.verify.proof import Request, prove
 

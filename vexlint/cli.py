@@ -59,6 +59,7 @@ def main() -> None:
         if not hasattr(error, "format_message"):
             raise
         _complain(error)
+    gc.freeze()  # what goes with the process need not be taken apart first
     if code == INTERRUPTED:
         _fail("interrupted")
     sys.exit(code)

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vexlint.checks.context import Context
 from vexlint.config import Config, Waiver
@@ -15,7 +16,10 @@ from vexlint.model.read import read
 from vexlint.model.wire import Unreadable
 from vexlint.rulebook import Rule
 from vexlint.tables import Target
-from vexlint.values import FileReport, Finding, Hit, Place, Probe, Severity, Status, Verdict, VexlintError, Waived
+from vexlint.values import FileReport, Finding, Hit, Place, Severity, Status, Verdict, VexlintError, Waived
+
+if TYPE_CHECKING:
+    from vexlint.outcomes import Probe
 
 UNREADABLE, TIMED_OUT, LAPSED = "VEX001", "VEX002", "VEX003"
 STANDING = (UNREADABLE, TIMED_OUT, LAPSED)  # what neither a waiver nor a baseline sets aside
@@ -77,7 +81,9 @@ def check_file(
         raise
     except Exception as error:  # as below
         return FileReport(str(path), "incomplete", (), (), f"reading failed, please report it: {_said(error)}")
-    findings, reason, probes = list[Finding](), None, tuple[Probe, ...]()
+    findings = list[Finding]()
+    reason: str | None = None
+    probes: tuple[Probe, ...] = ()
     try:
         findings = check(model, rules, context)
         if prober is not None:

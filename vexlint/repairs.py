@@ -20,7 +20,8 @@ from vexlint.model import native
 from vexlint.model.model import Model
 from vexlint.model.read import read
 from vexlint.model.wire import Unreadable
-from vexlint.values import Change, FixReport, Proof, StageProof, VexlintError
+from vexlint.outcomes import FixReport, Proof, StageProof
+from vexlint.values import Change, VexlintError
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -6,8 +6,8 @@ import re
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any, Literal
 
 from vexlint.files import nearest, rules_folder
@@ -135,21 +135,26 @@ def _safety(data: dict[str, Any]) -> FixSafety:
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """The function of that dotted name."""
+    """The function of that name (`module:function`)."""
     try:
-        function: Check = resolve_name(name)
-    except (ImportError, AttributeError) as error:
+        return _resolved(name)
+    except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(f"{name!r}: {error}") from None
-    return function
 
 
 def _late(name: str) -> Callable[..., Any]:
-    """The function of that dotted name, imported when it is first called: `check` needs no fixes."""
+    """The function of that name, imported when it is first called: `check` needs no fixes."""
 
     def late(*arguments: Any) -> Any:
-        return resolve_name(name)(*arguments)
+        return _resolved(name)(*arguments)
 
     return late
+
+
+def _resolved(name: str) -> Callable[..., Any]:
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), function)
+    return found
 
 
 def select(

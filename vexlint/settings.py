@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from vexlint import composites, config, rulebook, targets
+from vexlint import config, rulebook, targets
 from vexlint.engine import Settings
 from vexlint.files import one_of
 from vexlint.values import PROFILES, Severity, VexlintError
@@ -38,6 +38,8 @@ def settle(
     for plugin in project.plugins:
         targets.resolve(list(plugin.targets), project.own_targets)
     if project.composites:
+        from vexlint import composites
+
         composites.find("", "", project.composites)
     judged, notes = targets.resolve(list(target or project.targets), project.own_targets)
     chosen = tuple(select) if select or profile else project.select

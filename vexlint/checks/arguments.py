@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from vexlint.checks.context import Context
-from vexlint.checks.faults import grouped
+from vexlint.checks.faults import grouped, used, written
 from vexlint.model import schemas
 from vexlint.model.kinds import Use, formals
 from vexlint.model.model import Model, Node
@@ -25,24 +24,28 @@ def _argument_hits(model: Model) -> Iterator[Hit]:
         if (domain, op) in model.functions:
             yield from _call_hits(model, nodes)
             continue
-        graph = schema = None
-        required = set[str]()
-        for node in nodes:
-            if node.graph is not graph:
-                graph, schema = node.graph, node.schema
-                required = {a.name for a in schema.attributes.values() if a.required} if schema else set()
-            if schema is None or schema.deprecated:
-                continue  # another rule speaks of it
-            names, made = node.proto.input, node.proto.output
-            usual = schema.min_inputs <= len(names) <= schema.max_inputs and "" not in names
-            usual = usual and schema.min_outputs <= len(made) <= schema.max_outputs and "" not in made
-            if not usual and (text := _input_flaw(node, schema) or _output_flaw(node, schema)) is not None:
-                yield Hit(node.place, text, WITHOUT)
-            if required and (absent := required - {a.name for a in node.proto.attribute}):
-                if all(a.name in schema.attributes for a in node.proto.attribute):  # else it may be a misspelt one
-                    yield _absent(node, schema, min(absent))
-            elif usual and op in MORE and (text := MORE[op](node)) is not None:
-                yield Hit(node.place, text, WITHOUT)
+        yield from written(nodes, _flaws)
+
+
+def _flaws(node: Node) -> Iterator[Hit]:
+    schema = node.schema
+    if schema is None or schema.deprecated:
+        return  # another rule speaks of it
+    given = {a.name for a in node.proto.attribute}
+    absent = {a.name for a in schema.attributes.values() if a.required} - given
+    text = _input_flaw(node, schema) or _output_flaw(node, schema)
+    if text is not None:
+        yield Hit(node.place, text, WITHOUT)
+    if absent:
+        if given <= schema.attributes.keys():  # else it may be a misspelt one
+            yield _absent(node, schema, min(absent))
+    elif text is None and _complete(node) and node.op in MORE and (text := MORE[node.op](node)) is not None:
+        yield Hit(node.place, text, WITHOUT)
+
+
+def _complete(node: Node) -> bool:
+    """Whether no argument is left out."""
+    return "" not in node.inputs and "" not in node.outputs
 
 
 def _absent(node: Node, schema: schemas.Operator, name: str) -> Hit:
@@ -56,7 +59,7 @@ def _absent(node: Node, schema: schemas.Operator, name: str) -> Hit:
 
 
 def _input_flaw(node: Node, schema: schemas.Operator) -> str | None:
-    names = node.proto.input
+    names = node.inputs
     count, where = len(names), f"{node.op} at opset {node.graph.opsets[node.domain]}"
     if count > schema.max_inputs:
         return f"{where} takes {_at_most(schema.max_inputs, 'input')}, here it has {count}"
@@ -73,7 +76,7 @@ def _input_flaw(node: Node, schema: schemas.Operator) -> str | None:
 
 
 def _output_flaw(node: Node, schema: schemas.Operator) -> str | None:
-    names = node.proto.output
+    names = node.outputs
     count, where = len(names), f"{node.op} at opset {node.graph.opsets[node.domain]}"
     if count > schema.max_outputs:
         return f"{where} makes {_at_most(schema.max_outputs, 'output')}, here it has {count}"
@@ -90,7 +93,7 @@ def _at_most(limit: int, word: str) -> str:
 
 
 def _split(node: Node) -> str | None:
-    if len(node.proto.output) == 1 and node.graph.opsets.get("", 0) < 18:
+    if len(node.outputs) == 1 and node.graph.opsets.get("", 0) < 18:
         return None
     if node.graph.opsets.get("", 0) < 18 or node.input(1) is not None:
         return None
@@ -103,7 +106,7 @@ def _einsum(node: Node) -> str | None:
     equation = node.attribute("equation")
     if not isinstance(equation, str):
         return None
-    terms, given = equation.partition("->")[0].count(",") + 1, len(node.proto.input)
+    terms, given = equation.partition("->")[0].count(",") + 1, len(node.inputs)
     return f"the equation {equation!r} is for {terms} inputs, here Einsum has {given}" if terms != given else None
 
 
@@ -111,7 +114,7 @@ def _loop(node: Node) -> str | None:
     body = node.attribute("body")
     if body is None:
         return None
-    given, made = max(len(node.proto.input), 2), len(node.proto.output) + 1
+    given, made = max(len(node.inputs), 2), len(node.outputs) + 1
     return _body("Loop", len(body.input), given) or _body("Loop", len(body.output), made, "outputs")
 
 
@@ -124,14 +127,14 @@ def _mapped(node: Node) -> str | None:
     body = node.attribute("body")
     if body is None:
         return None
-    return _body(node.op, len(body.input), len(node.proto.input)) or _body(
-        node.op, len(body.output), len(node.proto.output), "outputs"
+    return _body(node.op, len(body.input), len(node.inputs)) or _body(
+        node.op, len(body.output), len(node.outputs), "outputs"
     )
 
 
 def _if(node: Node) -> str | None:
     for branch in (node.attribute("then_branch"), node.attribute("else_branch")):
-        if branch is not None and (text := _body("If", len(branch.output), len(node.proto.output), "outputs")):
+        if branch is not None and (text := _body("If", len(branch.output), len(node.outputs), "outputs")):
             return text
     return None
 
@@ -159,8 +162,8 @@ def _call_hits(model: Model, nodes: list[Node]) -> Iterator[Hit]:
         if body is None:
             continue
         for word, given, declared in (
-            ("input", node.proto.input, body.input),
-            ("output", node.proto.output, body.output),
+            ("input", node.inputs, body.input),
+            ("output", node.outputs, body.output),
         ):
             if len(given) > len(declared):
                 yield Hit(
@@ -174,26 +177,14 @@ def _call_hits(model: Model, nodes: list[Node]) -> Iterator[Hit]:
 def node_types(model: Model, context: Context) -> Iterator[Hit]:
     """VEX112: an input of a type that the operator does not take, or two that must be of one type and are not."""
     worth = Severity.WARNING if context.lenient else None  # others cast by themselves
-    yield from grouped(replace(hit, severity=worth) for hit in _type_hits(model))
+    way_out = "runtimes refuse the node: add a Cast, or correct what feeds it"
+    yield from grouped(Hit(node.place, text, way_out, severity=worth) for node, text in used(model, _type_flaw))
 
 
-def _type_hits(model: Model) -> Iterator[Hit]:
-    flaws: dict[object, str | None] = {}
-    seen: set[tuple[str, int]] = set()  # a function's node is judged for each way it is called
-    functions = model.functions
-    for use in model.uses:
-        node, schema, inputs = use
-        if schema is None or (functions and (node.domain, node.op) in functions):
-            continue
-        key = (id(schema), inputs)
-        if key not in flaws:
-            flaws[key] = _type_flaw(use, schema)
-        if (flaw := flaws[key]) is not None and (node.graph.path, node.index) not in seen:
-            seen.add((node.graph.path, node.index))
-            yield Hit(node.place, flaw, "runtimes refuse the node: add a Cast, or correct what feeds it")
-
-
-def _type_flaw(use: Use, schema: schemas.Operator) -> str | None:
+def _type_flaw(use: Use) -> str | None:
+    schema = use.schema
+    if schema is None or (use.node.domain, use.node.op) in use.node.graph.model.functions:
+        return None
     bound: dict[str, tuple[int, str, str]] = {}
     where = f"{use.node.op} at opset {use.node.graph.opsets[use.node.domain]}"
     for position, (formal, kind) in enumerate(formals(schema.inputs, [k.type for k in use.inputs])):

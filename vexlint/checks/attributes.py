@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from vexlint.checks.context import Context
-from vexlint.checks.faults import grouped
+from vexlint.checks.faults import grouped, written
 from vexlint.files import nearest
 from vexlint.model import schemas
 from vexlint.model.attributes import attribute_type, attribute_value
@@ -40,28 +40,24 @@ def _hits(model: Model) -> Iterator[Hit]:
     for (domain, op), nodes in model.operators.items():
         if (domain, op) in model.functions:
             continue
-        graph = schema = None
-        for node in nodes:
-            if node.graph is not graph:  # the schema is the graph's: one look-up for all its nodes of an operator
-                graph, schema = node.graph, node.schema
-            if schema is None:
-                continue  # another rule speaks of it
-            for attribute in node.proto.attribute:
-                known = schema.attributes.get(attribute.name)
-                if known is not None and not known.values and attribute_type(attribute) == known.type:
-                    continue
-                if (hit := _flaw(node, schema, known, attribute)) is not None:
-                    yield hit
+        yield from written(nodes, _flaws)
 
 
-def _flaw(
-    node: Node, schema: schemas.Operator, known: schemas.Attribute | None, attribute: AttributeProto
-) -> Hit | None:
+def _flaws(node: Node) -> Iterator[Hit]:
+    if node.schema is None:
+        return  # another rule speaks of it
+    for attribute in node.proto.attribute:
+        if (hit := _flaw(node, node.schema, attribute)) is not None:
+            yield hit
+
+
+def _flaw(node: Node, schema: schemas.Operator, attribute: AttributeProto) -> Hit | None:
+    known = schema.attributes.get(attribute.name)
     if known is None:
         return None if attribute.name.startswith(INTERNAL) else _name_hit(node, schema, attribute)
     if attribute_type(attribute) != known.type:
         return _type_hit(node, known, attribute)
-    return _value_hit(node, known, attribute)
+    return _value_hit(node, known, attribute) if known.values else None
 
 
 def _name_hit(node: Node, schema: schemas.Operator, attribute: AttributeProto) -> Hit:

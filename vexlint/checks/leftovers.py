@@ -22,11 +22,11 @@ def dead_node(model: Model, context: Context) -> Iterator[Hit]:
 
 def unneeded(graph: Graph) -> list[Node]:
     """The nodes of a graph whose outputs reach none of its outputs, in its order."""
-    wanted = graph.read.union(graph.results)
-    if all(not wanted.isdisjoint(node.proto.output) for node in graph.nodes):
+    wanted = graph.read | set(graph.results)
+    if not [node for node in graph.nodes if wanted.isdisjoint(node.outputs)]:
         return []  # a dead node's readers are dead too, and the last of them has none
     needed = {node.index for node in graph.upstream(*graph.results)}
-    return [node for node in graph.nodes if node.index not in needed and node.proto.output]
+    return [node for node in graph.nodes if node.index not in needed and node.outputs]
 
 
 def unused_initializer(model: Model, context: Context) -> Iterator[Hit]:

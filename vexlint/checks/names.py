@@ -15,14 +15,15 @@ def duplicate_value(model: Model, context: Context) -> Iterator[Hit]:
     """VEX702: one name for two values of a graph; one hit a graph and name."""
     for graph in model.graphs:
         inputs = list(graph.proto.input) if graph.is_function else [entry.name for entry in graph.proto.input]
-        made = [name for node in graph.nodes for name in node.proto.output if name]
+        made = [name for node in graph.nodes for name in node.outputs if name]
         entries = set(inputs) | graph.initializers.keys()
-        if len(set(made)) == len(made) and entries.isdisjoint(made) and len(set(inputs)) == len(inputs):
+        once = len(graph.producers) == len(made) and len(set(inputs)) == len(inputs)
+        if once and entries.isdisjoint(graph.producers):
             yield from _twice_an_initializer(graph)
             continue
         for name, count in Counter(made).items():
             if count > 1 or name in entries:
-                places = [n.place for n in graph.nodes for o in n.proto.output if o == name]
+                places = [n.place for n in graph.nodes for o in n.outputs if o == name]
                 what = "also an input or initializer of the graph" if name in entries else "made more than once"
                 yield Hit(
                     places[0 if name in entries else 1],
@@ -64,7 +65,7 @@ def shadowed_name(model: Model, context: Context) -> Iterator[Hit]:
     for graph in model.graphs:
         if graph.owner is None:
             continue
-        hidden = [(node, name) for node in graph.nodes for name in node.proto.output if name and _outside(graph, name)]
+        hidden = [(node, name) for node in graph.nodes for name in node.outputs if name and _outside(graph, name)]
         if hidden:
             node, name = hidden[0]
             yield Hit(
@@ -94,7 +95,7 @@ def dangling_input(model: Model, context: Context) -> Iterator[Hit]:
     for graph in model.graphs:
         missing = {name for name in graph.read - graph.defined if not _around(graph, name)}
         for name in sorted(missing):
-            nodes = [node for node in graph.nodes if name in node.proto.input]
+            nodes = [node for node in graph.nodes if name in node.inputs]
             if nodes:  # else a subgraph reads it: the finding is there
                 yield _nothing_makes(graph, name, [node.place for node in nodes], "reads")
         for name in graph.results:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from vexlint.checks.context import Context
-from vexlint.composites import find, load
 from vexlint.model import schemas
 from vexlint.model.model import Model
 from vexlint.targets import covers
 from vexlint.values import Hit, Severity
+
+if TYPE_CHECKING:
+    from vexlint.composites import Composite
 
 # Domains and operators by which exporters write what they found no ONNX form for
 FALLBACK_DOMAINS = ("org.pytorch.aten", "org.pytorch.prim", "org.pytorch._caffe2", "aten", "prim", "onnx-caffe2", "tf")
@@ -43,7 +46,7 @@ def custom_node(model: Model, context: Context) -> Iterator[Hit]:
         message, way_out = _stranger(domain, op)
         more = tuple(n.place for n in nodes[1:])
         if refusing is None:
-            composite = find(domain, op, context.composites)
+            composite = _composite(domain, op, context)
             if composite is not None:
                 way_out = f"its composite of standard operators is {composite.summary}"
             yield Hit(
@@ -65,7 +68,13 @@ def _left_behind(domain: str, op: str, context: Context) -> bool:
     """Whether an operator outside the standard is what an exporter writes where it knows no ONNX form, and neither a
     plugin nor a composite stands for it."""
     left = domain in FALLBACK_DOMAINS or op in FALLBACK_OPERATORS or domain.startswith(TORCH_LIBRARIES)
-    return left and context.plugin(domain, op) is None and find(domain, op, context.composites) is None
+    return left and context.plugin(domain, op) is None and _composite(domain, op, context) is None
+
+
+def _composite(domain: str, op: str, context: Context) -> Composite | None:
+    from vexlint.composites import find  # few files have operators outside the standard
+
+    return find(domain, op, context.composites)
 
 
 def fallback_node(model: Model, context: Context) -> Iterator[Hit]:
@@ -149,6 +158,8 @@ def _stranger(domain: str, op: str) -> tuple[str, str]:
     message = f"{domain}::{op} is outside the ONNX standard and the file has no function of that name"
     if domain in DOMAINS:
         return message, DOMAINS[domain]
+    from vexlint.composites import load
+
     namesake = next((name for name in load() if name.lower() == op.lower()), None)
     if namesake is not None:
         return message, (

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from vexlint.checks.context import Context
-from vexlint.checks.faults import grouped
+from vexlint.checks.faults import grouped, used
 from vexlint.model import ranks, tensors
-from vexlint.model.attributes import attribute_type, attribute_value
 from vexlint.model.kinds import TYPE_ATTRIBUTES, Use
 from vexlint.model.model import Model, Value
 from vexlint.values import Hit
@@ -38,32 +37,17 @@ WEIGHTED_BY_OUTPUT = ("Conv", "ConvInteger", "QLinearConv", "DeformConv")  # [M,
 
 def attribute_range(model: Model, context: Context) -> Iterator[Hit]:
     """VEX113: an axis, permutation, window, group or size that the inputs' ranks or the standard do not allow."""
-    yield from grouped(_hits(model))
+    way_out = "runtimes refuse the node, or compute something else: export again"
+    yield from grouped(Hit(node.place, text, way_out) for node, text in used(model, _flaw, ONE_BY_ONE))
 
 
-def _hits(model: Model) -> Iterator[Hit]:
-    seen = set[tuple[str, int]]()  # a function's node is judged for each way it is called
-    for use in model.uses:
-        node, schema, _ = use
-        if schema is None or schema.domain or (not schema.attributes and schema.name not in FLAWS):
-            continue
-        flaws = FLAWS.get(schema.name, ())
-        if not flaws and not node.proto.attribute:
-            continue
-        written = _written(use)
-        text = next((t for flaw in (_least, *flaws) if (t := flaw(use, written)) is not None), None)
-        if text is not None and (node.graph.path, node.index) not in seen:
-            seen.add((node.graph.path, node.index))
-            yield Hit(node.place, text, "runtimes refuse the node, or compute something else: export again")
-
-
-def _written(use: Use) -> Written:
-    known = use.schema.attributes if use.schema else {}
-    return {
-        a.name: attribute_value(a)
-        for a in use.node.proto.attribute
-        if a.name in known and not a.ref_attr_name and attribute_type(a) == known[a.name].type
-    }
+def _flaw(use: Use) -> str | None:
+    node, schema, _ = use
+    if schema is None or schema.domain:
+        return None
+    written = {name: value for name, value in node.form.written.items() if value is not None}
+    flaws = (_least, *FLAWS.get(node.op, ()))
+    return next((text for flaw in flaws if (text := flaw(use, written)) is not None), None)
 
 
 def _least(use: Use, written: Written) -> str | None:
@@ -205,7 +189,7 @@ def _parts(use: Use, written: Written) -> str | None:
     node = use.node
     if (text := _axis(use, written)) is not None:
         return text
-    count = len(node.proto.output)
+    count = len(node.outputs)
     if written.get("num_outputs", count) != count:
         return f"num_outputs = {written['num_outputs']} of Split, which has {count} outputs"
     value = node.input(1)
@@ -225,7 +209,7 @@ def _padding(use: Use, written: Written) -> str | None:
     node, rank = use.node, use.inputs[0].rank if use.inputs else None
     value = node.input(1)
     pads = written.get("pads") or written.get("paddings") or (value.constant if value is not None else None)
-    axes = ranks.axes(node) if len(node.proto.input) > 3 else []
+    axes = ranks.axes(node) if len(node.inputs) > 3 else []
     if pads is None or rank is None or axes is None:
         return None
     wanted = 2 * (len(axes) or rank)
@@ -267,3 +251,6 @@ FLAWS: dict[str, tuple[Flaw, ...]] = {
     "Pad": (_padding,),
     "DepthToSpace": (_blocks,),
 }
+# Flaws that attributes and the kinds of inputs show; for the others constants and declared sizes have a say
+ALIKE = frozenset((_axis, _flatten, _one_hot, _quantized, _perm, _element_type))
+ONE_BY_ONE = frozenset(op for op, flaws in FLAWS.items() if not ALIKE.issuperset(flaws))

@@ -55,10 +55,9 @@ def fake_axis(model: Model, context: Context) -> Iterator[Hit]:
 def _baked(graph: Graph, known: Known) -> Iterator[tuple[Fault, Place]]:
     batched = _batched(graph)
     for node in graph.nodes:
-        proto = node.proto
-        if proto.op_type not in BAKING or not proto.output or proto.output[0] in known:
+        if node.op not in BAKING or not node.outputs or node.outputs[0] in known:
             continue  # what is followed further closed nothing
-        if node.domain or not any(name in known for name in proto.input):
+        if node.domain or not any(name in known for name in node.inputs):
             continue
         text, axes = BAKING[node.op](node, known, batched)
         if axes:

@@ -90,9 +90,10 @@ def _sorted(graph: Graph) -> bool:
     """Whether no node makes what it or one before it reads: one pass, where `makers` looks every input up."""
     read, captured = set[str](), graph.captured
     for node in graph.nodes:
-        read.update(node.proto.input, captured.get(node.index, ()))
-        read.discard("")
-        if not read.isdisjoint(node.proto.output):
+        read.update(node.inputs)
+        if captured:
+            read.update(captured.get(node.index, ()))
+        if not read.isdisjoint(node.outputs) and any(name in read for name in node.outputs if name):
             return False
     return True
 

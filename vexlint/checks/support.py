@@ -78,8 +78,8 @@ def interesting(model: Model, target: Target) -> Iterator[Node]:
             entry is not None and any(entry.reason(v) is not None for v in versions)
         ):
             yield from nodes
-        elif entry is not None and (refused := _refused(entry, versions)):
-            yield from (n for n in nodes if any(_element(kind) in refused for kind in model.reads.get(n, ())))
+        elif entry is not None and (met := _refused(entry, versions) & model.types_read.get((domain, op), set())):
+            yield from (n for n in nodes if any(_element(kind) in met for kind in model.reads.get(n, ())))
 
 
 def _refused(entry: Operator, versions: set[int]) -> frozenset[str]:
@@ -174,7 +174,7 @@ def _other(value: Any, allowed: tuple[Any, ...]) -> bool:
 
 
 def _asked(node: Node, position: int) -> bool:
-    return position < len(node.proto.output) and bool(node.proto.output[position])
+    return position < len(node.outputs) and bool(node.outputs[position])
 
 
 def _constant(node: Node, position: int) -> list[Any]:

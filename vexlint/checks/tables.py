@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from vexlint.checks.context import Context
@@ -75,18 +75,13 @@ Judged = dict[str, list[tuple[Node, Judgement]]]
 
 def _judged(model: Model, target: Target) -> Judged:
     """Rule -> the nodes it concerns: made once for all rules."""
-    known = _cache(model)
-    if (name := str(target)) not in known:
-        found = known[name] = Judged()
+    found: Judged | None = model.judged.get(str(target))
+    if found is None:
+        found = model.judged[str(target)] = {}
         for node in interesting(model, target):
             for judgement in judge(node, target):
                 found.setdefault(judgement.rule, []).append((node, judgement))
-    return known[name]
-
-
-@lru_cache(maxsize=1)
-def _cache(_: Model) -> dict[str, Judged]:
-    return {}
+    return found
 
 
 def _hit(node: Node, found: Judgement, target: Target) -> Hit:

@@ -120,7 +120,7 @@ def readers(model: Model, place: Place) -> list[tuple[Node, int]]:
     return [
         (node, position)
         for node in graph.readers.get(place.value, ())
-        for position, name in enumerate(node.proto.input)
+        for position, name in enumerate(node.inputs)
         if name == place.value
     ]
 

@@ -111,6 +111,7 @@ def _prober(run: Settings, target: list[str]) -> Prober:
 
 def check_all(files: list[Path], run: Settings, prober: Prober | None = None) -> Report:
     """One entry a file, in order; a progress bar on a terminal where there are many."""
+    gc.freeze()  # what lives now lives to the end: collecting need not look at it
     if len(files) < MANY or not sys.stderr.isatty():
         reports = [_check_one(file, run, prober) for file in files]
     else:
@@ -122,7 +123,6 @@ def check_all(files: list[Path], run: Settings, prober: Prober | None = None) ->
 def _check_one(file: Path, run: Settings, prober: Prober | None) -> FileReport:
     from vexlint import engine
 
-    gc.freeze()  # what lives now lives to the end: collecting, here and when Python exits, need not look at it
-    report = engine.check_file(file, run, prober=prober)
-    gc.collect()  # a model is full of cycles: nothing else lets go of it before the next file
-    return report
+    gc.collect()  # the model before this one is full of cycles: nothing else lets go of it
+    gc.freeze()
+    return engine.check_file(file, run, prober=prober)

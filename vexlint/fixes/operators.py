@@ -93,7 +93,7 @@ def _names(graph: Graph) -> set[str]:
     model = graph.model
     names: set[str] = set()
     for other in model.graphs:
-        names |= {n.name for n in other.nodes} | other.defined | {i for n in other.nodes for i in n.proto.input}
+        names |= {n.name for n in other.nodes} | other.defined | {i for n in other.nodes for i in n.inputs}
     return names
 
 

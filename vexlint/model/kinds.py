@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from vexlint.model import ranks, schemas, tensors
 
 if TYPE_CHECKING:
+    from vexlint.model.forms import Form
     from vexlint.model.model import Graph, Model, Node
 
 DEEP = 50  # graphs within graphs, calls among them, that are followed; bodies below are walked without their callers
@@ -47,18 +48,19 @@ class Use(NamedTuple):
 
 
 UNKNOWN = Kind("", None)
+Way = tuple["Form", tuple[Kind, ...]]  # how a node is written, and what it reads
 Scope = MutableMapping[str, Kind]
 FunctionKey = tuple[str, str, str]  # domain, name, overload
 
 
 @dataclass(slots=True)
 class _Walk:
-    """What one walk has found. `made` remembers what an operator makes of its inputs, where no attribute has a say."""
+    """What one walk has found. `made` remembers what nodes written alike make of inputs of the same kinds."""
 
     uses: list[Use] = field(default_factory=list)
     bodies: dict[FunctionKey, Graph] = field(default_factory=dict)
     calls: dict[FunctionKey, dict[tuple[Kind, ...], list[Kind]]] = field(default_factory=dict)
-    made: dict[Any, list[Kind]] = field(default_factory=dict)
+    made: dict[Way, list[Kind]] = field(default_factory=dict)
     depth: int = 0
     later: list[FunctionKey] = field(default_factory=list)
 
@@ -128,23 +130,17 @@ def _graph(state: _Walk, graph: Graph, known: Scope) -> list[Kind]:
     for sub in graph.inner:
         if sub.owner is not None:
             inner.setdefault(sub.owner.index, []).append(sub)
-    schema_of: dict[tuple[str, str], schemas.Operator | None] = {}  # a graph has one set of opsets
     for node in graph.nodes:
-        proto = node.proto
-        inputs = tuple([known.get(name, UNKNOWN) for name in proto.input])
-        name_of = (proto.domain, proto.op_type)
-        if name_of not in schema_of:
-            schema_of[name_of] = node.schema
-        use = Use(node, schema_of[name_of], inputs)
-        state.uses.append(use)
-        if inner and node.index in inner:
+        inputs = tuple([known.get(name, UNKNOWN) for name in node.inputs])
+        state.uses.append(Use(node, node.form.schema, inputs))
+        made = state.made.get((node.form, inputs))
+        if made is None and node.index in inner:
             made = _control(state, node, inputs, inner[node.index], known)
-        else:
-            made = _made(state, use)
-        for name, kind in zip(proto.output, made, strict=False):
-            if not name:
-                continue
-            known[name] = kind if kind.type and kind.rank is not None else _or_declared(graph, name, kind)
+        elif made is None:
+            made = _made(state, node, inputs)
+        for name, kind in zip(node.outputs, made, strict=False):
+            if name:
+                known[name] = kind if kind.type and kind.rank is not None else _or_declared(graph, name, kind)
     state.depth -= 1
     return [known.get(name, UNKNOWN) for name in graph.results]
 
@@ -156,26 +152,20 @@ def _or_declared(graph: Graph, name: str, kind: Kind) -> Kind:
     return Kind(kind.type or said.type, said.rank if kind.rank is None else kind.rank)
 
 
-def _made(state: _Walk, use: Use) -> list[Kind]:
+def _made(state: _Walk, node: Node, inputs: tuple[Kind, ...]) -> list[Kind]:
     """The kinds of what a node without subgraphs makes."""
-    node, schema, inputs = use
-    count = len(node.proto.output)
+    count = len(node.outputs)
     if state.bodies and (key := (node.domain, node.op, node.proto.overload)) in state.bodies:
         return _call(state, key, inputs)
-    if schema is None:
+    if (schema := node.schema) is None:
         return [UNKNOWN] * count
-    op = schema.name
-    if op == "Constant":
+    if node.op == "Constant":
         return [_constant(node)]
-    by_kinds = op in ranks.BY_RANKS and op not in TYPE_ATTRIBUTES
-    way = (id(schema), count, inputs)
-    if by_kinds and (known := state.made.get(way)) is not None:
-        return known
     types = output_types(schema, [kind.type for kind in inputs], count, _said_type(node, inputs))
     rank = ranks.outputs(node, [kind.rank for kind in inputs], count)
     made = [Kind(t, r) for t, r in zip(types, rank, strict=True)]
-    if by_kinds:
-        state.made[way] = made
+    if node.op in ranks.BY_RANKS and (node.domain, node.op) not in node.graph.model.functions:
+        state.made[node.form, inputs] = made
     return made
 
 
@@ -264,7 +254,7 @@ def _control(
             if node.op in ("Loop", "Scan") and not entries[name].type and position < len(inputs):
                 entries[name] = Kind(inputs[position].type, None)
         results.append(_graph(state, graph, ChainMap(entries, known)))  # type: ignore[arg-type]
-    count = len(node.proto.output)
+    count = len(node.outputs)
     if node.op == "If" and len(results) == 2:
         return list(agreed(tuple(results[0]), tuple(results[1])))
     if node.op == "Loop" and results:

@@ -6,20 +6,20 @@ Only what can run is in the view: the main graph, its subgraphs, and the functio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vexlint.model import schemas, tensors
-from vexlint.model.attributes import attribute_type, attribute_value
+from vexlint.model.forms import Forms
 from vexlint.model.schemas import plain_domain
 from vexlint.values import Place, PlaceKind
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-    from vexlint.model.kinds import Kind, Use
+    from vexlint.model.kinds import Kind, Use, Way
     from vexlint.model.shapes import Shape
     from vexlint.model.wire import Stripped
 
@@ -27,48 +27,39 @@ OperatorKey = tuple[str, str]  # (domain, op_type); the default domain is ""
 
 
 class Node:
-    """One node of one graph. `inputs` and `outputs` are value names, "" for an optional one left out."""
+    """One node of one graph. `inputs` and `outputs` are value names, "" for an optional one left out; `form` is what it
+    shares with nodes written alike."""
 
-    __slots__ = ("graph", "index", "proto")
+    __slots__ = ("domain", "form", "graph", "index", "inputs", "op", "outputs", "proto")
 
     def __init__(self, proto: NodeProto, graph: Graph, index: int) -> None:
+        # what every check asks for is read once: reading a field of a message takes longer than most checks of a node
         self.proto = proto
         self.graph = graph
         self.index = index
-
-    @property
-    def op(self) -> str:
-        return self.proto.op_type
-
-    @property
-    def domain(self) -> str:
-        return plain_domain(self.proto.domain)
+        self.inputs: Sequence[str] = proto.input[:]
+        self.outputs: Sequence[str] = proto.output[:]
+        self.form = graph.forms.of(proto, self.inputs, self.outputs)
+        self.op = self.form.op
+        self.domain = self.form.domain
 
     @property
     def name(self) -> str:
         return self.proto.name
 
     @property
-    def inputs(self) -> list[str]:
-        return list(self.proto.input)
-
-    @property
-    def outputs(self) -> list[str]:
-        return list(self.proto.output)
-
-    @property
     def schema(self) -> schemas.Operator | None:
         """The operator at the opset that this node's graph imports; None where the standard has none."""
-        return schemas.operator(self.domain, self.op, self.graph.opsets.get(self.domain, 0))
+        return self.form.schema
 
     @property
     def place(self) -> Place:
-        first = next((o for o in self.proto.output if o), "")
+        first = next((o for o in self.outputs if o), "")
         return Place("node", self.graph.path, self.index, self.proto.domain, self.op, self.name, first)
 
     def input(self, position: int) -> Value | None:
         """The value at an input position, None where the node leaves it out."""
-        names = self.proto.input
+        names = self.inputs
         if position >= len(names) or not names[position]:
             return None
         return Value(self.graph, names[position])
@@ -79,16 +70,7 @@ class Node:
         Strings come as str; tensors and graphs as protos. An attribute that refers to the caller of a function
         (`ref_attr_name`), or of a standard operator one that is not of the schema's type, is unknown here: None.
         """
-        schema = self.schema
-        for attribute in self.proto.attribute:
-            if attribute.name == name:
-                schema = schema or schemas.operator(self.domain, self.op, schemas.newest_opset(self.domain))
-                fits = schema is None or (
-                    name in schema.attributes and attribute_type(attribute) == schema.attributes[name].type
-                )
-                return attribute_value(attribute) if fits and not attribute.ref_attr_name else None
-        declared = schema.attributes.get(name) if schema else None
-        return declared.default if declared else None
+        return self.form.attribute(name)
 
 
 class Value:
@@ -177,6 +159,7 @@ class Graph:
         self.is_function = not hasattr(proto, "initializer")
         self.path = path
         self.opsets = opsets
+        self.forms = Forms(opsets)
         self.nodes = [Node(n, self, i) for i, n in enumerate(proto.node)]
         self.holders: list[tuple[Node, AttributeProto]] = []  # attributes that hold tensors; `Model` fills it
         self.inner: list[Graph] = []  # the subgraphs of its nodes, likewise
@@ -204,13 +187,13 @@ class Graph:
 
     @cached_property
     def producers(self) -> dict[str, Node]:
-        return {name: node for node in self.nodes for name in node.proto.output if name}
+        return {name: node for node in self.nodes for name in node.outputs if name}
 
     @cached_property
     def defined(self) -> frozenset[str]:
         sparse = [] if self.is_function else [s.values.name for s in self.proto.sparse_initializer]
         inputs = self.proto.input if self.is_function else self._entries("input")
-        return frozenset((*self.producers, *self.initializers, *sparse, *inputs))
+        return frozenset(self.producers).union(self.initializers, sparse, inputs)
 
     @cached_property
     def captured(self) -> dict[int, set[str]]:
@@ -218,18 +201,19 @@ class Graph:
         found: dict[int, set[str]] = {}
         for inner in self.inner:
             if inner.owner is not None:
-                names = {n for node in inner.nodes for n in node.proto.input} | set(inner.outputs)
+                names = {n for node in inner.nodes for n in node.inputs} | set(inner.outputs)
                 names = names.union(*inner.captured.values()) - inner.defined
                 found.setdefault(inner.owner.index, set()).update(names - {""})
         return found
 
     @cached_property
-    def read(self) -> frozenset[str]:
+    def read(self) -> Set[str]:
         """Every value that a node of this graph reads, itself or in its subgraphs, made here or around it."""
         found = set[str]().union(*self.captured.values())
         for node in self.nodes:
-            found.update(node.proto.input)
-        return frozenset(found - {""})
+            found.update(node.inputs)
+        found.discard("")
+        return found
 
     @cached_property
     def results(self) -> list[str]:
@@ -238,7 +222,7 @@ class Graph:
 
     def reads(self, node: Node) -> list[str]:
         """The values a node depends on: its inputs, and what its subgraphs read from around them."""
-        return [name for name in node.proto.input if name] + sorted(self.captured.get(node.index, ()))
+        return [name for name in node.inputs if name] + sorted(self.captured.get(node.index, ()))
 
     def upstream(self, *names: str) -> Iterator[Node]:
         """The nodes of this graph that these values depend on, nearest first."""
@@ -264,7 +248,7 @@ class Graph:
         seen = set(names)
         row = list(seen)
         while row:
-            made = {o for name in row for node in self.readers.get(name, ()) for o in node.proto.output if o}
+            made = {o for name in row for node in self.readers.get(name, ()) for o in node.outputs if o}
             row = list(made - seen)
             seen.update(row)
         return seen
@@ -304,6 +288,7 @@ class Model:
         self.stripped = stripped
         self.folder = path.parent
         self.stopped: str | None = None
+        self.judged: dict[str, Any] = {}  # by target: kept here, so that it goes when the model goes
         self.opsets = {plain_domain(o.domain): o.version for o in proto.opset_import}
         if not self.opsets and proto.ir_version < 3:
             self.opsets = {"": 1}  # IR 1 and 2 had no imports: operators were those of opset 1
@@ -326,7 +311,7 @@ class Model:
     def _inside(self, graph: Graph, bodies: dict[tuple[str, str, str], FunctionProto]) -> Iterator[Graph]:
         """The subgraphs of a graph's nodes, and the functions (left in `bodies`) that they are the first to call."""
         for node in graph.nodes:
-            for attribute in node.proto.attribute:
+            for attribute in node.proto.attribute if node.form.holds else ():
                 if attribute.HasField("t") or attribute.tensors:
                     graph.holders.append((node, attribute))
                 if attribute.type in (0, 5, 10):  # none written (IR 1), GRAPH, GRAPHS
@@ -345,12 +330,7 @@ class Model:
         groups: dict[OperatorKey, list[Node]] = {}
         for graph in self.graphs:
             for node in graph.nodes:
-                proto = node.proto
-                key = (plain_domain(proto.domain), proto.op_type)
-                if (group := groups.get(key)) is None:
-                    groups[key] = [node]
-                else:
-                    group.append(node)
+                groups.setdefault((node.domain, node.op), []).append(node)
         return groups
 
     def node_at(self, place: Place) -> Node:
@@ -372,6 +352,19 @@ class Model:
         from vexlint.model.kinds import walk
 
         return walk(self)
+
+    @cached_property
+    def ways(self) -> dict[Way, Use]:
+        """The first use of those that are written alike and read the same kinds."""
+        return {(use.node.form, use.inputs): use for use in reversed(self.uses)}
+
+    @cached_property
+    def types_read(self) -> dict[OperatorKey, set[str]]:
+        """(domain, operator) -> the element types of what its nodes read, as far as `uses` has them."""
+        found: dict[OperatorKey, set[str]] = {}
+        for form, inputs in self.ways:
+            found.setdefault((form.domain, form.op), set()).update(schemas.element_name(kind.type) for kind in inputs)
+        return found
 
     @cached_property
     def reads(self) -> dict[Node, tuple[Kind, ...]]:

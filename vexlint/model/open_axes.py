@@ -40,13 +40,12 @@ def follow(graph: Graph) -> Known:
     if not known:
         return {}
     for node in graph.nodes:
-        proto = node.proto
-        step = STEPS.get(proto.op_type)
-        if step is None or not proto.output or node.domain or not any(name in known for name in proto.input):
+        step = STEPS.get(node.op)
+        if step is None or not node.outputs or node.domain or not any(name in known for name in node.inputs):
             continue
         found = step(node, known)
         if found is not None and any(found):
-            for name in proto.output if proto.op_type in SPLITTING else proto.output[:1]:
+            for name in node.outputs if node.op in SPLITTING else node.outputs[:1]:
                 known[name] = found
     return known
 
@@ -91,7 +90,7 @@ def _pooled(node: Node, known: Known) -> Open | None:
 def grid(node: Node, known: Known) -> tuple[int, int, frozenset[Axis]] | None:
     """Where an element-wise operator meets a constant that is longer than 1 on an open axis: (the axis, counted from
     the last one as -1, the constant's length, the open axes). They only agree where it has just that length."""
-    names = [n for n in node.proto.input if n]
+    names = [n for n in node.inputs if n]
     given = [known[n] for n in names if n in known]
     for name in names:
         if name in known:
@@ -109,9 +108,9 @@ def grid(node: Node, known: Known) -> tuple[int, int, frozenset[Axis]] | None:
 
 def _joined(node: Node, known: Known) -> Open | None:
     """Broadcasting: axes are aligned from the last one. What is of unknown rank, or more, ends the trail."""
-    given = [axes for name in node.proto.input if (axes := known.get(name)) is not None]
-    if len(given) < len(node.proto.input):
-        others = [node.graph.stated(name) for name in node.proto.input if name not in known]
+    given = [axes for name in node.inputs if (axes := known.get(name)) is not None]
+    if len(given) < len(node.inputs):
+        others = [node.graph.stated(name) for name in node.inputs if name not in known]
         rank = max(map(len, given))
         if any(stated is None or stated.rank > rank for stated in others) or grid(node, known) is not None:
             return None
@@ -123,7 +122,7 @@ def _joined(node: Node, known: Known) -> Open | None:
 
 
 def _concatenated(node: Node, known: Known) -> Open | None:
-    given = [known[n] for n in node.proto.input if n in known]
+    given = [known[n] for n in node.inputs if n in known]
     return tuple(CLOSED.union(*c) for c in zip(*given, strict=True)) if len({*map(len, given)}) == 1 else None
 
 

@@ -33,8 +33,8 @@ NUMPY = """
 BROADCAST = frozenset(NUMPY.split())
 FIXED = {"Shape": 1, "Size": 0, "NonZero": 2, "Flatten": 2, "Gemm": 2, "NonMaxSuppression": 2, "RoiAlign": 4,
          "MaxRoiPool": 4, "Multinomial": 2, "Range": 1, "Compress": None}  # fmt: skip
-# Operators whose ranks follow from those of their inputs alone, whatever their attributes say
-BY_RANKS = SAME | BROADCAST | FIXED.keys()
+# Operators whose ranks follow from those of their inputs and their attributes: no constant has a say
+BY_RANKS = SAME | BROADCAST | FIXED.keys() | {"ArgMax", "ArgMin", "Gather", "GatherElements", "MatMul", "OneHot"}
 
 
 def outputs(node: Node, inputs: Ranks, count: int) -> list[Rank]:

@@ -16,8 +16,9 @@ from vexlint.model.read import load
 from vexlint.nms import graft, heads, probe, reference, tail
 from vexlint.nms.heads import Head
 from vexlint.nms.tail import Settings
+from vexlint.outcomes import StageProof
 from vexlint.runtimes.child import Failed
-from vexlint.values import StageProof, VexlintError
+from vexlint.values import VexlintError
 from vexlint.verify import inputs, samples
 
 if TYPE_CHECKING:

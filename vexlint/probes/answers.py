@@ -11,10 +11,11 @@ from typing import Any
 from vexlint.engine import VERDICTS
 from vexlint.model import tensors
 from vexlint.model.model import Model, Node
+from vexlint.outcomes import Probe, ProbedOutput, Stage
 from vexlint.probes import places
 from vexlint.runtimes.base import Answer, one_line
 from vexlint.tables import Target
-from vexlint.values import Hit, Place, Probe, ProbedOutput, Severity, Stage, Verdict
+from vexlint.values import Hit, Place, Severity, Verdict
 
 REFUSES, BUILD_FAILS, FALLS_BACK = "VEX901", "VEX902", "VEX903"
 BUILDS = ("build", "compile")

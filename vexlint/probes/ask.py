@@ -16,13 +16,14 @@ from vexlint.checks.context import Context
 from vexlint.engine import Asked, Prober
 from vexlint.model.model import Model
 from vexlint.model.read import TEXT_SUFFIXES
+from vexlint.outcomes import Probe
 from vexlint.probes import answers as told
 from vexlint.runtimes import base
 from vexlint.runtimes.base import Answer, Question
 from vexlint.runtimes.child import BUILDING, RUNNING, Child, Failed, NotHere
 from vexlint.tables import Target
 from vexlint.targets import covers, split
-from vexlint.values import Hit, Probe, VexlintError
+from vexlint.values import Hit, VexlintError
 
 SHARE = 0.75  # of the machine's memory that a child may take where nobody says
 GIB = 1 << 30

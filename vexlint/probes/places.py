@@ -52,4 +52,4 @@ def _hidden(model: Model, word: str) -> list[Node]:
 def _bearing(model: Model, word: str) -> list[Node]:
     """The nodes of this name, else the one whose output it is, at any depth."""
     every = [node for graph in model.graphs for node in graph.nodes]
-    return [n for n in every if n.name == word] or [n for n in every if word in n.proto.output]
+    return [n for n in every if n.name == word] or [n for n in every if word in n.outputs]

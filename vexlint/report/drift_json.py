@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Any
 
 from vexlint import __version__
-from vexlint.values import Proof
+from vexlint.outcomes import Proof
 
 SCHEMA = 1
 

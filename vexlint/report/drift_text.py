@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vexlint.outcomes import Comparison, Drift, Proof, Ran, SetDrift
 from vexlint.report.text import many, paint, wrap
-from vexlint.values import Comparison, Drift, Proof, Ran, SetDrift
 
 COLOURS = {"proven": "32", "drifts": "31", "not proven": "33"}
 WORDS = {"proven": "PASS", "drifts": "FAIL", "not proven": "NOT PROVEN"}

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from vexlint import __version__
+from vexlint.outcomes import FixReport
 from vexlint.report.json import SCHEMA, file_entry
-from vexlint.values import FixReport
 
 
 def render(report: FixReport) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vexlint.outcomes import FixReport, StageProof
 from vexlint.report.text import many, paint, wrap
-from vexlint.values import Change, Finding, FixReport, Severity, StageProof
+from vexlint.values import Change, Finding, Severity
 
 COLOURS = {"proven": "32", "on purpose": "33", "not proven": "31"}
 # What a fix of the rule waits for, where it did not apply

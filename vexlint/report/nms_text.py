@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vexlint.outcomes import StageProof
 from vexlint.report.fix_text import COLOURS
 from vexlint.report.text import paint, wrap
-from vexlint.values import StageProof
 
 DEPRECATED = (
     "warning: EfficientNMS_TRT is deprecated by TensorRT and runs nowhere else; it is multi-label, and nothing here "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vexlint.outcomes import Probe, ProbedOutput, Stage
 from vexlint.report.text import many, paint, wrap
-from vexlint.values import Probe, ProbedOutput, Stage
 
 COLOURS = {"passed": "32", "failed": "31", "undecided": "33"}
 SHOWN = 5  # outputs that are listed

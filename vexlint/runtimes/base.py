@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vexlint.values import Ran, VexlintError
+from vexlint.outcomes import Ran
+from vexlint.values import VexlintError
 
 # Runtime -> the package it needs, and the line that installs it
 NAMES = {

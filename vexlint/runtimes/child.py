@@ -26,10 +26,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from vexlint.outcomes import Ran
 from vexlint.runtimes import base
 from vexlint.runtimes.arena import Header, Reader
 from vexlint.runtimes.base import Answer, Question, Setup
-from vexlint.values import Ran
 
 if TYPE_CHECKING:
     from vexlint.runtimes.arena import Array

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from vexlint.files import nearest
+from vexlint.outcomes import Ran
 from vexlint.runtimes.base import Answer, Loaded, Missing, Question, Refusal, Setup, failed, message, passed, stopwatch
-from vexlint.values import Ran
 
 CPU = "CPUExecutionProvider"
 SUFFIX = "ExecutionProvider"

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from vexlint.outcomes import Ran
 from vexlint.runtimes.base import Answer, Loaded, Missing, Question, Refusal, Setup, failed, message, passed, stopwatch
-from vexlint.values import Ran
 
 PRECISIONS = {"fp32": "f32", "int8": "f32", "fp16": "f16"}  # the contract's -> INFERENCE_PRECISION_HINT
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from vexlint.outcomes import Ran
 from vexlint.runtimes import nvidia
 from vexlint.runtimes.base import Answer, Loaded, Missing, Question, Refused, Setup
-from vexlint.values import Ran
 
 DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
-from vexlint.values import Drift
+from vexlint.outcomes import Drift
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

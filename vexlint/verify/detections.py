@@ -16,7 +16,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from vexlint.config import Contract
-from vexlint.values import SetDrift, SetLimits, Shift, VexlintError
+from vexlint.outcomes import SetDrift, SetLimits, Shift
+from vexlint.values import VexlintError
 from vexlint.verify.boxes import Detections, Thresholds, overlaps
 
 if TYPE_CHECKING:

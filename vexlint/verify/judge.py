@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from vexlint.config import Contract
 from vexlint.model.model import Model
-from vexlint.values import Comparison, ProofStatus, Ran, VexlintError
+from vexlint.outcomes import Comparison, ProofStatus, Ran
+from vexlint.values import VexlintError
 from vexlint.verify import decoders, detections
 from vexlint.verify.boxes import Detections, Thresholds
 from vexlint.verify.compare import LIMITS, Tensors

@@ -17,9 +17,10 @@ from vexlint.files import nearest
 from vexlint.model import proto
 from vexlint.model.model import Model
 from vexlint.model.read import TEXT_SUFFIXES, load
+from vexlint.outcomes import Proof
 from vexlint.runtimes import base
 from vexlint.runtimes.child import RUNNING
-from vexlint.values import Proof, VexlintError
+from vexlint.values import VexlintError
 from vexlint.verify import inputs, judge, recordings, samples
 from vexlint.verify.inputs import Inputs, Shape
 from vexlint.verify.recordings import Recording

@@ -20,7 +20,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vexlint.values import Ran, VexlintError
+from vexlint.outcomes import Ran
+from vexlint.values import VexlintError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

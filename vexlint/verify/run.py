@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from vexlint.config import Contract
 from vexlint.model.model import Model
+from vexlint.outcomes import Comparison, Proof, Ran
 from vexlint.runtimes.base import Setup
 from vexlint.runtimes.child import Child, Failed
-from vexlint.values import Comparison, Proof, Ran, VexlintError
+from vexlint.values import VexlintError
 from vexlint.verify import inputs as feeding
 from vexlint.verify import recordings, samples
 from vexlint.verify.boxes import Detections
