@@ -31,6 +31,7 @@ PEER_ROUNDS, PEER_DEADLINE = 3, 120.0  # seconds of wall time
 PEERS = {"onnx-doctor": ["check"], "polygraphy": ["check", "lint"]}
 IMPORT, COMMON, SHAPES, HUGE, ONE, MANY = "import onnx", "detector", "shapes", "huge", "one", "many"
 NODES, NODES_DECLARED, NODES_SHAPES = "nodes", "nodes_declared", "nodes_shapes"
+COMMON_ONE, COMMON_THREE, NODES_ONE, NODES_THREE = "detector_one", "detector_three", "nodes_one", "nodes_three"
 SUBJECTS = {  # name -> what `vexlint check` is given, and how a table calls it
     COMMON: ("detector.onnx", "255 nodes, {size}"),
     SHAPES: ("shapes.onnx", "255 nodes, {size}, a rule needs shapes"),
@@ -38,8 +39,21 @@ SUBJECTS = {  # name -> what `vexlint check` is given, and how a table calls it
     NODES: ("nodes.onnx", "100,000 nodes, {size}"),
     NODES_DECLARED: ("nodes_declared.onnx", "100,000 nodes, {size}, every shape declared"),
     NODES_SHAPES: ("nodes_shapes.onnx", "100,000 nodes, {size}, a rule needs shapes"),
+    COMMON_ONE: ("detector.onnx", "255 nodes, {size}, one named target"),
+    COMMON_THREE: ("detector.onnx", "255 nodes, {size}, three named targets"),
+    NODES_ONE: ("nodes.onnx", "100,000 nodes, {size}, one named target"),
+    NODES_THREE: ("nodes.onnx", "100,000 nodes, {size}, three named targets"),
     ONE: ("many/detector_000.onnx", "255 nodes, {size}: one of the folder"),
     MANY: ("many", f"folder of {FILES} files, {{size}}"),
+}
+
+ONE_TARGET = ("--target", "onnxruntime")
+THREE_TARGETS = (*ONE_TARGET, "--target", "tensorrt", "--target", "openvino")
+OPTIONS = {  # subject -> what is said besides the path
+    COMMON_ONE: ONE_TARGET,
+    COMMON_THREE: THREE_TARGETS,
+    NODES_ONE: ONE_TARGET,
+    NODES_THREE: THREE_TARGETS,
 }
 
 
@@ -73,7 +87,7 @@ class Bench:
         return measure.run(command, self.folder, self.environment, deadline)
 
     def vexlint(self, name: str) -> Cost:
-        cost = self.run([*CHECK, SUBJECTS[name][0]])
+        cost = self.run([*CHECK, SUBJECTS[name][0], *OPTIONS.get(name, ())])
         if cost.status != 0:
             raise RuntimeError(f"vexlint check {SUBJECTS[name][0]} ended with {cost.status}: {cost.errors}")
         return cost
@@ -132,13 +146,13 @@ def parse() -> argparse.Namespace:
 def prove(bench: Bench) -> None:
     """Asserts that the subjects are what their names say, so that nobody measures the cost of doing nothing."""
     for name, (path, _) in SUBJECTS.items():
-        command = [*CHECK, path, "--format", "json"]
+        command = [*CHECK, path, *OPTIONS.get(name, ()), "--format", "json"]
         done = subprocess.run(command, cwd=bench.folder, env=bench.environment, capture_output=True, check=True)
         report = json.loads(done.stdout)
         found = [f for file in report["files"] for f in file["findings"]]
         assert len(report["files"]) == (FILES if name == MANY else 1), name
         assert all(file["status"] == "checked" for file in report["files"]), name
-        heads = 0 if name in (NODES, NODES_DECLARED, NODES_SHAPES) else len(report["files"])
+        heads = 0 if path.startswith("nodes") else len(report["files"])
         assert sum(f["code"] == "VEX501" for f in found) == heads, name
         pixels = [f["data"]["image_px"] for f in found if f["code"] == "VEX301"]
         assert [p is not None for p in pixels] == ([True] if name in (SHAPES, NODES_SHAPES) else []), name
@@ -155,6 +169,8 @@ def limits(bench: Bench) -> list[Line]:
         Line(f"{title(HUGE)}: peak memory beside the 13 MB file", bench.peak(HUGE) / bench.peak(COMMON), 1.2, " x"),
         Line(f"{title(NODES)}: CPU beside `import onnx`", cpu(NODES) / cpu(IMPORT), 6, " x"),
         Line(f"{title(NODES_DECLARED)}: CPU beside `import onnx`", cpu(NODES_DECLARED) / cpu(IMPORT), 6, " x"),
+        Line(f"{title(COMMON_THREE)}: CPU beside one", cpu(COMMON_THREE) / cpu(COMMON_ONE), 1.3, " x"),
+        Line(f"{title(NODES_THREE)}: CPU beside one", cpu(NODES_THREE) / cpu(NODES_ONE), 1.3, " x"),
         Line(f"{title(MANY)}: CPU a file, start included", cpu(MANY) * files[0], 8, " ms"),
         Line(f"{title(MANY)}: CPU of one file more", (cpu(MANY) - cpu(ONE)) * files[1], 8, " ms"),
     ]
