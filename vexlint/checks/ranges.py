@@ -7,14 +7,14 @@ from typing import Any
 
 from vexlint.checks.context import Context
 from vexlint.checks.faults import grouped
-from vexlint.model import ranks, tensors
+from vexlint.model import reshaping, tensors
 from vexlint.model.attributes import attribute_type, attribute_value
 from vexlint.model.kinds import TYPE_ATTRIBUTES, Use
-from vexlint.model.model import Model, Value
+from vexlint.model.model import Model
 from vexlint.values import Hit
 
 Written = dict[str, Any]  # the attributes that a node writes, of the type that the schema wants
-Flaw = Callable[[Use, Written], str | None]
+Find = Callable[[Use, Written], str | None]
 
 # The least value of an attribute, of each element where it is a list; by operator where a name means other things
 LEAST = {
@@ -47,14 +47,20 @@ def _hits(model: Model) -> Iterator[Hit]:
         node, schema, _ = use
         if schema is None or schema.domain or (not schema.attributes and schema.name not in FLAWS):
             continue
-        flaws = FLAWS.get(schema.name, ())
-        if not flaws and not node.proto.attribute:
+        if not node.proto.attribute and schema.name not in FLAWS:
             continue
-        written = _written(use)
-        text = next((t for flaw in (_least, *flaws) if (t := flaw(use, written)) is not None), None)
+        text = flaw(use)
         if text is not None and (node.graph.path, node.index) not in seen:
             seen.add((node.graph.path, node.index))
             yield Hit(node.place, text, "runtimes refuse the node, or compute something else: export again")
+
+
+def flaw(use: Use) -> str | None:
+    """What is wrong with the attributes of a standard node, None where nothing is."""
+    if use.schema is None or use.schema.domain:
+        return None
+    written = _written(use)
+    return next((t for find in (_least, *FLAWS.get(use.node.op, ())) if (t := find(use, written)) is not None), None)
 
 
 def _written(use: Use) -> Written:
@@ -102,7 +108,7 @@ def _quantized(use: Use, written: Written) -> str | None:
 
 def _each_axis(use: Use, written: Written) -> str | None:
     rank = use.inputs[0].rank if use.inputs else None
-    if rank is None or not (axes := ranks.axes(use.node)):
+    if rank is None or not (axes := reshaping.axes(use.node, use.inputs)):
         return None
     op = use.node.op
     room, whose = (rank + len(axes), "the output of Unsqueeze") if op == "Unsqueeze" else (rank, op)
@@ -164,7 +170,7 @@ def _group(use: Use, written: Written, dims: list[int]) -> str | None:
         return None
     if dims[0] % group:
         return f"group = {group} of {op} does not divide the {dims[0]} channels of its weights {dims}"
-    channels = _channels(use)
+    channels = _size(use, 1)
     wanted = dims[1] * group if by_output else dims[0]
     if channels is not None and channels != wanted:
         return f"group = {group} of {op} with weights {dims} takes {wanted} channels, the input has {channels}"
@@ -172,29 +178,20 @@ def _group(use: Use, written: Written, dims: list[int]) -> str | None:
 
 
 def _weights(use: Use) -> list[int]:
+    """The sizes of a window's weights, [] where they are not known or too few."""
     position = WINDOWS.get(use.node.op)
-    value = use.node.input(position) if position is not None else None
-    tensor = value.tensor if value is not None else None
-    return list(tensor.dims) if tensor is not None and len(tensor.dims) > 2 else []
+    dims = use.inputs[position].dims if position is not None and position < len(use.inputs) else None
+    return [d for d in dims if d is not None] if dims is not None and None not in dims and len(dims) > 2 else []
 
 
-def _channels(use: Use) -> int | None:
-    """The size of the first input's axis 1 where the file declares it; inference is not asked."""
-    value = use.node.input(0)
-    return _declared_size(value, 1) if value is not None else None
-
-
-def _declared_size(value: Value, axis: int) -> int | None:
-    from vexlint.model.shapes import declared_shape
-
-    home = value.home
-    entry = (home.inputs.get(value.name) or home.declared.get(value.name)) if home and not home.is_function else None
-    shape = declared_shape(entry) if entry is not None else None
-    return shape.size(axis) if shape is not None else None
+def _size(use: Use, axis: int) -> int | None:
+    """A size of the first input."""
+    dims = use.inputs[0].dims if use.inputs else None
+    return dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
 
 
 def _blocks(use: Use, written: Written) -> str | None:
-    size, channels = written.get("blocksize", 0), _channels(use)
+    size, channels = written.get("blocksize", 0), _size(use, 1)
     if size < 1 or channels is None or use.node.op != "DepthToSpace" or channels % (size * size) == 0:
         return None
     return f"blocksize = {size} of DepthToSpace needs channels in multiples of {size * size}, the input has {channels}"
@@ -214,8 +211,7 @@ def _parts(use: Use, written: Written) -> str | None:
         return None
     if len(sizes) != count:
         return f"split = {sizes} has {len(sizes)} sizes for {count} outputs"
-    whole = node.input(0)
-    length = _declared_size(whole, written.get("axis", 0)) if whole is not None else None
+    length = _size(use, written.get("axis", 0))
     if length is not None and sum(sizes) != length:
         return f"split = {sizes} adds up to {sum(sizes)}, the axis has {length}"
     return None
@@ -225,7 +221,7 @@ def _padding(use: Use, written: Written) -> str | None:
     node, rank = use.node, use.inputs[0].rank if use.inputs else None
     value = node.input(1)
     pads = written.get("pads") or written.get("paddings") or (value.constant if value is not None else None)
-    axes = ranks.axes(node) if len(node.proto.input) > 3 else []
+    axes = reshaping.axes(node, use.inputs) if len(node.proto.input) > 3 else []
     if pads is None or rank is None or axes is None:
         return None
     wanted = 2 * (len(axes) or rank)
@@ -252,7 +248,7 @@ def _recurrent(use: Use, written: Written) -> str | None:
     return f"hidden_size = {size} of {use.node.op}, but its recurrence weights are {list(tensor.dims)}"
 
 
-FLAWS: dict[str, tuple[Flaw, ...]] = {
+FLAWS: dict[str, tuple[Find, ...]] = {
     **dict.fromkeys(WITH_AXIS, (_axis,)),
     **dict.fromkeys(WITH_AXES, (_each_axis,)),
     **dict.fromkeys(WINDOWS, (_window,)),

@@ -1,8 +1,9 @@
-"""What flows through a model: the type and the rank of what every node reads, found by walking forward once.
+"""What flows through a model: the type and the sizes of what every node reads, found by walking forward once.
 
 ONNX's own inference is native code in a child process, stops at subgraphs' doors and says nothing of function bodies.
-This walk is neither: it knows types, by the type variables of the schemas, and ranks, by a table of operators; it
-goes through subgraphs and calls. What it cannot know is unknown, "" or None, and a check is silent about it.
+This walk is neither: it knows types, by the type variables of the schemas, and sizes, by tables of operators; it goes
+through subgraphs and calls. What it cannot know is unknown, "" or None, and a check is silent about it. Sizes come from
+the inputs, the weights and the nodes alone: of what is declared inside only the rank is believed.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vexlint.model import ranks, schemas, tensors
+from vexlint.model import numbers, schemas, sizes, tensors
+from vexlint.model.numbers import Numbers
+from vexlint.model.signatures import Dims, Misfit
 
 if TYPE_CHECKING:
     from vexlint.model.model import Graph, Model, Node
 
 DEEP = 50  # graphs within graphs, calls among them, that are followed; bodies below are walked without their callers
-MANY = 8  # ways to call one function that are followed; past them its outputs are unknown
+MANY = 8  # ways to call one function that are followed, the first half with sizes; past them its outputs are unknown
 
 # Attributes that say the element type of an output
 TYPE_ATTRIBUTES = {
@@ -32,10 +35,16 @@ LIKE = ("RandomNormalLike", "RandomUniformLike", "EyeLike", "Bernoulli")  # with
 
 
 class Kind(NamedTuple):
-    """A type as the schemas write it ("tensor(float)", "seq(tensor(int64))"), "" where unknown; a rank, or None."""
+    """A type as the schemas write it ("tensor(float)", "seq(tensor(int64))"), "" where unknown; sizes, None where not
+    even the rank is known; the numbers of a short list or scalar of whole ones, where they are known."""
 
     type: str
-    rank: int | None
+    dims: Dims | None
+    value: Numbers | None = None
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.dims is None else len(self.dims)
 
 
 class Use(NamedTuple):
@@ -46,44 +55,63 @@ class Use(NamedTuple):
     inputs: tuple[Kind, ...]
 
 
-UNKNOWN = Kind("", None)
 Scope = MutableMapping[str, Kind]
+
+
+class Flow(NamedTuple):
+    """What a walk found: every use, the nodes whose sizes cannot go together and why, the main graph's values."""
+
+    uses: list[Use]
+    misfits: list[tuple[Use, str]]
+    values: Scope
+
+
+UNKNOWN = Kind("", None)
 FunctionKey = tuple[str, str, str]  # domain, name, overload
 
 
 @dataclass(slots=True)
 class _Walk:
-    """What one walk has found. `made` remembers what an operator makes of its inputs, where no attribute has a say."""
+    """What one walk has found. `made` remembers what an operator makes of its inputs, and what is wrong with these, where
+    no attribute has a say."""
 
     uses: list[Use] = field(default_factory=list)
+    misfits: list[tuple[Use, str]] = field(default_factory=list)
     bodies: dict[FunctionKey, Graph] = field(default_factory=dict)
     calls: dict[FunctionKey, dict[tuple[Kind, ...], list[Kind]]] = field(default_factory=dict)
-    made: dict[Any, list[Kind]] = field(default_factory=dict)
+    made: dict[Any, tuple[list[Kind], str]] = field(default_factory=dict)
     depth: int = 0
     later: list[FunctionKey] = field(default_factory=list)
 
 
-def walk(model: Model) -> list[Use]:
+def walk(model: Model) -> Flow:
     """Every node that can run with what it reads, in the order of the file, subgraphs after their node's place."""
     state = _Walk()
     for graph in model.graphs:
         if graph.is_function:
             body = graph.proto
             state.bodies[schemas.plain_domain(body.domain), body.name, body.overload] = graph
-    _graph(state, model.graph, _entries(model.graph))
+    values = _entries(model.graph, trusted=True)
+    _graph(state, model.graph, values)
     while state.later:
         key = state.later.pop()
         if key not in state.calls:
             _call(state, key, ())
-    return state.uses
+    return Flow(state.uses, state.misfits, values)
 
 
 def agreed(one: tuple[Kind, ...], other: tuple[Kind, ...]) -> tuple[Kind, ...]:
     """What two ways to call a node have in common, position by position."""
     return tuple(
-        Kind(a.type if a.type == b.type else "", a.rank if a.rank == b.rank else None)
+        a if a == b else Kind(a.type if a.type == b.type else "", _common(a.dims, b.dims))
         for a, b in zip(one, other, strict=False)
     )
+
+
+def _common(one: Dims | None, other: Dims | None) -> Dims | None:
+    if one is None or other is None or len(one) != len(other):
+        return None
+    return tuple(a if a == b else None for a, b in zip(one, other, strict=True))
 
 
 def type_text(proto: Any) -> str:
@@ -99,25 +127,30 @@ def type_text(proto: Any) -> str:
     return ""
 
 
-def declared_kind(entry: Any) -> Kind:
-    """What a ValueInfoProto declares."""
+def declared_kind(entry: Any, sized: bool = False) -> Kind:
+    """What a ValueInfoProto declares: type and rank, where `sized` the sizes too; 0 and below are written for "any"."""
     proto = entry.type
-    has_rank = proto.HasField("tensor_type") and proto.tensor_type.HasField("shape")
-    return Kind(type_text(proto), len(proto.tensor_type.shape.dim) if has_rank else None)
+    if not proto.HasField("tensor_type") or not proto.tensor_type.HasField("shape"):
+        return Kind(type_text(proto), None)
+    dims = proto.tensor_type.shape.dim
+    return Kind(type_text(proto), tuple([d.dim_value if sized and d.dim_value > 0 else None for d in dims]))
 
 
 def tensor_kind(tensor: Any) -> Kind:
-    """The kind of a TensorProto."""
-    name = tensors.DTYPES.get(tensor.data_type)
-    return Kind(f"tensor({name})" if name else "", len(tensor.dims))
+    """The kind of a TensorProto, with its numbers where they are few, whole and at hand."""
+    name, dims = tensors.DTYPES.get(tensor.data_type), tuple(tensor.dims)
+    few = tensor.data_type in (6, 7) and len(dims) < 2 and sum(dims) <= numbers.MOST
+    found = tensors.values(tensor) if few else None
+    return Kind(f"tensor({name})" if name else "", dims, tuple(found) if found is not None else None)
 
 
-def _entries(graph: Graph) -> dict[str, Kind]:
-    """The kinds that a GraphProto declares of its inputs and initializers."""
-    known = {entry.name: declared_kind(entry) for entry in graph.proto.input}
+def _entries(graph: Graph, trusted: bool = False) -> dict[str, Kind]:
+    """The kinds that a GraphProto declares of its inputs and initializers; sizes of inputs where it is `trusted`: those
+    of a loop's body may hold for the first turn only."""
+    known = {entry.name: declared_kind(entry, trusted) for entry in graph.proto.input}
     known |= {name: tensor_kind(tensor) for name, tensor in graph.initializers.items()}
     for sparse in graph.proto.sparse_initializer:
-        known[sparse.values.name] = Kind(tensor_kind(sparse.values).type, len(sparse.dims))
+        known[sparse.values.name] = Kind(tensor_kind(sparse.values).type, tuple(sparse.dims))
     return known
 
 
@@ -138,13 +171,13 @@ def _graph(state: _Walk, graph: Graph, known: Scope) -> list[Kind]:
         use = Use(node, schema_of[name_of], inputs)
         state.uses.append(use)
         if inner and node.index in inner:
-            made = _control(state, node, inputs, inner[node.index], known)
+            made = _control(state, use, inner[node.index], known)
         else:
             made = _made(state, use)
         for name, kind in zip(proto.output, made, strict=False):
             if not name:
                 continue
-            known[name] = kind if kind.type and kind.rank is not None else _or_declared(graph, name, kind)
+            known[name] = kind if kind.type and kind.dims is not None else _or_declared(graph, name, kind)
     state.depth -= 1
     return [known.get(name, UNKNOWN) for name in graph.results]
 
@@ -153,7 +186,7 @@ def _or_declared(graph: Graph, name: str, kind: Kind) -> Kind:
     """What is known of a value, the rest as the file declares it."""
     entry = graph.declared.get(name)
     said = declared_kind(entry) if entry is not None else UNKNOWN
-    return Kind(kind.type or said.type, said.rank if kind.rank is None else kind.rank)
+    return Kind(kind.type or said.type, said.dims if kind.dims is None else kind.dims, kind.value)
 
 
 def _made(state: _Walk, use: Use) -> list[Kind]:
@@ -164,19 +197,32 @@ def _made(state: _Walk, use: Use) -> list[Kind]:
         return _call(state, key, inputs)
     if schema is None:
         return [UNKNOWN] * count
-    op = schema.name
-    if op == "Constant":
+    if schema.name == "Constant":
         return [_constant(node)]
-    by_kinds = op in ranks.BY_RANKS and op not in TYPE_ATTRIBUTES
+    by_kinds = schema.name in sizes.BY_INPUTS and schema.name not in TYPE_ATTRIBUTES
     way = (id(schema), count, inputs)
-    if by_kinds and (known := state.made.get(way)) is not None:
-        return known
-    types = output_types(schema, [kind.type for kind in inputs], count, _said_type(node, inputs))
-    rank = ranks.outputs(node, [kind.rank for kind in inputs], count)
-    made = [Kind(t, r) for t, r in zip(types, rank, strict=True)]
-    if by_kinds:
-        state.made[way] = made
+    if not by_kinds or (found := state.made.get(way)) is None:
+        found = _computed(use, schema, count)
+        if by_kinds:
+            state.made[way] = found
+    made, flaw = found
+    if flaw:
+        state.misfits.append((use, flaw))
     return made
+
+
+def _computed(use: Use, schema: schemas.Operator, count: int) -> tuple[list[Kind], str]:
+    """What a standard node makes, and why its inputs cannot go together ("" where they can)."""
+    node, _, inputs = use
+    types = list(output_types(schema, [kind.type for kind in inputs], count, _said_type(node, inputs)))
+    try:
+        made = sizes.outputs(node, inputs, count)
+    except Misfit as misfit:
+        return [Kind(kind, None) for kind in types], str(misfit)
+    kinds = [Kind(t, dims) for t, dims in zip(types, made, strict=True)]
+    if kinds and node.op in numbers.STEPS and (dims := kinds[0].dims) is not None and len(dims) < 2:
+        kinds[0] = kinds[0]._replace(value=numbers.followed(node, inputs))
+    return kinds, ""
 
 
 def output_types(schema: schemas.Operator, inputs: list[str], count: int, says: str = "") -> Iterator[str]:
@@ -231,10 +277,15 @@ def _constant(node: Node) -> Kind:
         if attribute.name == "value":
             return tensor_kind(attribute.t)
         if attribute.name == "sparse_value":
-            return Kind(tensor_kind(attribute.sparse_tensor.values).type, len(attribute.sparse_tensor.dims))
-        for word, name in (("float", "float"), ("int", "int64"), ("string", "string")):
+            return Kind(tensor_kind(attribute.sparse_tensor.values).type, tuple(attribute.sparse_tensor.dims))
+        if attribute.name == "value_int":
+            return Kind("tensor(int64)", (), (attribute.i,))
+        if attribute.name == "value_ints":
+            few = tuple(attribute.ints) if len(attribute.ints) <= numbers.MOST else None
+            return Kind("tensor(int64)", (len(attribute.ints),), few)
+        for word, count in (("float", len(attribute.floats)), ("string", len(attribute.strings))):
             if attribute.name in (f"value_{word}", f"value_{word}s"):
-                return Kind(f"tensor({name})", int(attribute.name.endswith("s")))
+                return Kind(f"tensor({word})", (count,) if attribute.name.endswith("s") else ())
     return UNKNOWN
 
 
@@ -245,6 +296,8 @@ def _call(state: _Walk, key: FunctionKey, inputs: tuple[Kind, ...]) -> list[Kind
         state.later.append(key)
         return [UNKNOWN] * len(body.proto.output)
     ways = state.calls.setdefault(key, {})
+    if inputs not in ways and len(ways) >= MANY // 2:
+        inputs = tuple([Kind(kind.type, kind.dims and (None,) * len(kind.dims)) for kind in inputs])
     if inputs not in ways:
         if len(ways) >= MANY:
             return [UNKNOWN] * len(body.proto.output)
@@ -253,11 +306,14 @@ def _call(state: _Walk, key: FunctionKey, inputs: tuple[Kind, ...]) -> list[Kind
     return ways[inputs]
 
 
-def _control(
-    state: _Walk, node: Node, inputs: tuple[Kind, ...], inner: list[Graph], known: Mapping[str, Kind]
-) -> list[Kind]:
+def _control(state: _Walk, use: Use, inner: list[Graph], known: Mapping[str, Kind]) -> list[Kind]:
     """What If, Loop and Scan make; of loops the type only, for a rank may change from turn to turn."""
+    node, _, inputs = use
     results = []
+    try:
+        sizes.outputs(node, inputs, 0)
+    except Misfit as misfit:
+        state.misfits.append((use, str(misfit)))
     for graph in inner:
         entries = _entries(graph)
         for position, name in enumerate(v.name for v in graph.proto.input):
