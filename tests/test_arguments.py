@@ -95,7 +95,7 @@ def test_an_argument_that_has_become_an_attribute_or_was_one_is_one_finding(tmp_
     assert [found for found, _ in said(given + "{ y = Unsqueeze <axes = [0]> (x, a) }", tmp_path)] == ["VEX111"]
 
 
-def test_types_and_ranks_are_followed(tmp_path: Path) -> None:
+def test_types_and_sizes_are_followed(tmp_path: Path) -> None:
     model = load(
         HEAD
         + """net (float[2,3] x) => (float[n] y) <int64[3] s = {1, 2, 3}, int64[1] i = {0}> {
@@ -113,12 +113,12 @@ def test_types_and_ranks_are_followed(tmp_path: Path) -> None:
     kinds = [use.inputs[0] for use in model.uses]
     half, whole = "tensor(float16)", "tensor(int64)"
     assert kinds == [
-        Kind("tensor(float)", 2),
-        Kind("tensor(float)", 3),
-        Kind(half, 3),
-        Kind(whole, 1),
-        Kind(half, 3),
-        Kind(half, 2),
+        Kind("tensor(float)", (2, 3)),
+        Kind("tensor(float)", (1, 2, 3)),
+        Kind(half, (1, 2, 3)),
+        Kind(whole, (3,), (1, 2, 3)),
+        Kind(half, (1, 2, 3)),
+        Kind(half, (2, 3)),
         Kind("", None),
         Kind("", None),
     ]

@@ -7,32 +7,39 @@ from typing import Any
 
 from vexlint.checks.context import Context
 from vexlint.checks.faults import grouped
-from vexlint.model import reshaping, tensors
+from vexlint.model import reshaping, schemas, tensors
 from vexlint.model.attributes import attribute_type, attribute_value
 from vexlint.model.kinds import TYPE_ATTRIBUTES, Use
 from vexlint.model.model import Model
-from vexlint.values import Hit
+from vexlint.values import Hit, Severity
 
 Written = dict[str, Any]  # the attributes that a node writes, of the type that the schema wants
 Find = Callable[[Use, Written], str | None]
 
 # The least value of an attribute, of each element where it is a list; by operator where a name means other things
 LEAST = {
-    "blocksize": 1, "dilations": 1, "group": 1, "hidden_size": 1, "kernel_shape": 1, "kv_num_heads": 0,
+    "blocksize": 1, "dilations": 1, "group": 1, "hidden_size": 1, "kernel_shape": 1, "kv_num_heads": 1,
     "num_groups": 1, "num_outputs": 1, "num_scan_inputs": 1, "offset_group": 1, "output_height": 1, "output_width": 1,
-    "p": 1, "pooled_shape": 1, "q_num_heads": 0, "sample_size": 1, "sampling_ratio": 0, "size": 1, "strides": 1,
+    "max_gram_length": 1, "min_gram_length": 1, "p": 1, "pads": 0,
+    "pooled_shape": 1, "q_num_heads": 1, "sample_size": 1, "sampling_ratio": 0, "size": 1, "strides": 1,
     "batch_dims": 0, "new_axis": 0,
 }  # fmt: skip
+INT = 2  # AttributeProto.AttributeType
+FLAGS = {"align_corners", "allowzero", "ceil_mode", "center_point_box", "count_include_pad", "exclude_outside",
+         "exclusive", "fmod", "is_causal", "keepdims", "largest", "noop_with_empty_axes", "reverse",
+         "select_last_index", "sorted", "training_mode", "transA", "transB", "upper"}  # fmt: skip
 # Operators whose `axis` counts the axes of their first input
 WITH_AXIS = ("ArgMax", "ArgMin", "Compress", "Concat", "Gather", "GatherElements", "Hardmax", "LayerNormalization",
              "LogSoftmax", "LpNormalization", "RMSNormalization", "Scatter", "ScatterElements", "Softmax", "Split",
              "SplitToSequence", "TopK", "Unique")  # fmt: skip
 WITH_AXES = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
              "ReduceProd", "ReduceSum", "ReduceSumSquare", "Slice", "Squeeze", "Unsqueeze",
-             "MeanVarianceNormalization")  # fmt: skip
+             "MeanVarianceNormalization", "Resize", "CenterCropPad")  # fmt: skip
 # Operators with a window over the axes after the second -> the input that holds its weights, None where none does
 WINDOWS = {"Conv": 1, "ConvInteger": 1, "ConvTranspose": 1, "DeformConv": 1, "QLinearConv": 3, "AveragePool": None,
            "LpPool": None, "MaxPool": None, "MaxUnpool": None}  # fmt: skip
+SCALARS_REFUSED = 12  # the version of reductions from which they refuse axes of a scalar
+FLOOR_MODULO = 28  # the opset from which Mod takes floats without fmod
 WEIGHTED_BY_OUTPUT = ("Conv", "ConvInteger", "QLinearConv", "DeformConv")  # [M, C/group, ...], not [C, M/group, ...]
 
 
@@ -50,6 +57,8 @@ def _hits(model: Model) -> Iterator[Hit]:
         if not node.proto.attribute and schema.name not in FLAWS:
             continue
         text = flaw(use)
+        if text is None and (odd := _flag(use)) is not None:
+            yield Hit(node.place, odd, "write 0 or 1", severity=Severity.WARNING)
         if text is not None and (node.graph.path, node.index) not in seen:
             seen.add((node.graph.path, node.index))
             yield Hit(node.place, text, "runtimes refuse the node, or compute something else: export again")
@@ -61,6 +70,14 @@ def flaw(use: Use) -> str | None:
         return None
     written = _written(use)
     return next((t for find in (_least, *FLAWS.get(use.node.op, ())) if (t := find(use, written)) is not None), None)
+
+
+def _flag(use: Use) -> str | None:
+    """A yes or no that is neither: some runtimes take every number but 0 for a yes, some only 1."""
+    for attribute in use.node.proto.attribute:
+        if attribute.name in FLAGS and attribute.type == INT and attribute.i not in (0, 1):
+            return f"{attribute.name} = {attribute.i} of {use.node.op} is neither 0 nor 1: runtimes read it differently"
+    return None
 
 
 def _written(use: Use) -> Written:
@@ -75,7 +92,7 @@ def _written(use: Use) -> Written:
 def _least(use: Use, written: Written) -> str | None:
     for name, value in written.items():
         least = LEAST.get(name)
-        if least is None:
+        if least is None or (use.node.op, name) == ("Pad", "pads"):  # a Pad may cut
             continue
         numbers = value if isinstance(value, list) else [value]
         if any(isinstance(n, int) and n < least for n in numbers):
@@ -111,6 +128,8 @@ def _each_axis(use: Use, written: Written) -> str | None:
     if rank is None or not (axes := reshaping.axes(use.node, use.inputs)):
         return None
     op = use.node.op
+    if rank == 0 and op.startswith("Reduce") and use.schema is not None and use.schema.since < SCALARS_REFUSED:
+        return None  # nothing to reduce: ONNX Runtime hands a scalar on, whatever the axes
     room, whose = (rank + len(axes), "the output of Unsqueeze") if op == "Unsqueeze" else (rank, op)
     for axis in axes:
         if (text := _outside("axes", axis, room, whose)) is not None:
@@ -240,6 +259,32 @@ def _element_type(use: Use, written: Written) -> str | None:
     return f"{name} = {number} ({what}) is no type that {use.node.op} gives"
 
 
+def _heads(use: Use, written: Written) -> str | None:
+    heads, shared = written.get("q_num_heads"), written.get("kv_num_heads")
+    if heads is None or shared is None or shared < 1 or heads % shared == 0:
+        return None
+    return f"q_num_heads = {heads} of {use.node.op} is no multiple of kv_num_heads = {shared}"
+
+
+def _sequence_parts(use: Use, written: Written) -> str | None:
+    sizes = use.inputs[1] if len(use.inputs) > 1 else None
+    length = _size(use, written.get("axis", 0))
+    if sizes is None or sizes.rank != 1 or sizes.value is None or None in sizes.value or length is None:
+        return None
+    whole = sum(size or 0 for size in sizes.value)
+    return f"the sizes of SplitToSequence add up to {whole}, the axis has {length}" if whole != length else None
+
+
+def _modulo(use: Use, written: Written) -> str | None:
+    kind = schemas.element_name(use.inputs[0].type) if use.inputs else ""
+    if not kind.startswith(("float", "double", "bfloat")) or written.get("fmod") == 1:
+        return None
+    if use.node.graph.opsets[""] >= FLOOR_MODULO:
+        return None
+    fmod = written.get("fmod", 0)
+    return f"fmod = {fmod} of Mod is for whole numbers until opset {FLOOR_MODULO - 1}, here it gets {kind}"
+
+
 def _recurrent(use: Use, written: Written) -> str | None:
     size, value = written.get("hidden_size"), use.node.input(2)
     tensor = value.tensor if value is not None else None
@@ -254,6 +299,9 @@ FLAWS: dict[str, tuple[Find, ...]] = {
     **dict.fromkeys(WINDOWS, (_window,)),
     **dict.fromkeys(TYPE_ATTRIBUTES, (_element_type,)),
     **dict.fromkeys(("RNN", "GRU", "LSTM"), (_recurrent,)),
+    **dict.fromkeys(("Attention", "LinearAttention"), (_heads,)),
+    "Mod": (_modulo,),
+    "SplitToSequence": (_axis, _sequence_parts),
     "QuantizeLinear": (_quantized, _element_type),
     "DequantizeLinear": (_quantized, _element_type),
     "Flatten": (_flatten,),

@@ -31,6 +31,12 @@ TYPE_ATTRIBUTES = {
     "HammingWindow": "output_datatype", "BlackmanWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
     "BitCast": "to",
 }  # fmt: skip
+# Attributes of Constant that hold numbers or words -> their type, and the field of the attribute
+LISTED = {
+    "value_int": ("tensor(int64)", "i"), "value_ints": ("tensor(int64)", "ints"),
+    "value_float": ("tensor(float)", "f"), "value_floats": ("tensor(float)", "floats"),
+    "value_string": ("tensor(string)", "s"), "value_strings": ("tensor(string)", "strings"),
+}  # fmt: skip
 LIKE = ("RandomNormalLike", "RandomUniformLike", "EyeLike", "Bernoulli")  # without it, the type of what they read
 
 
@@ -72,7 +78,7 @@ FunctionKey = tuple[str, str, str]  # domain, name, overload
 
 @dataclass(slots=True)
 class _Walk:
-    """What one walk has found. `made` remembers what an operator makes of its inputs, and what is wrong with these, where
+    """What one walk has found. `made` remembers what an operator makes of its inputs, and what is wrong with them, where
     no attribute has a say."""
 
     uses: list[Use] = field(default_factory=list)
@@ -170,10 +176,8 @@ def _graph(state: _Walk, graph: Graph, known: Scope) -> list[Kind]:
             schema_of[name_of] = node.schema
         use = Use(node, schema_of[name_of], inputs)
         state.uses.append(use)
-        if inner and node.index in inner:
-            made = _control(state, use, inner[node.index], known)
-        else:
-            made = _made(state, use)
+        subgraphs = inner.get(node.index)
+        made = _control(state, use, subgraphs, known) if subgraphs else _made(state, use)
         for name, kind in zip(proto.output, made, strict=False):
             if not name:
                 continue
@@ -260,6 +264,8 @@ def _said_type(node: Node, inputs: tuple[Kind, ...]) -> str:
     if op == "ConstantOfShape":
         tensor = node.attribute("value")
         return "tensor(float)" if tensor is None else tensor_kind(tensor).type
+    if op in ("SplitToSequence", "SequenceConstruct"):
+        return f"seq({inputs[0].type})" if inputs and inputs[0].type else ""
     if op not in TYPE_ATTRIBUTES:
         return ""
     number = node.attribute(TYPE_ATTRIBUTES[op])
@@ -278,14 +284,12 @@ def _constant(node: Node) -> Kind:
             return tensor_kind(attribute.t)
         if attribute.name == "sparse_value":
             return Kind(tensor_kind(attribute.sparse_tensor.values).type, tuple(attribute.sparse_tensor.dims))
-        if attribute.name == "value_int":
-            return Kind("tensor(int64)", (), (attribute.i,))
-        if attribute.name == "value_ints":
-            few = tuple(attribute.ints) if len(attribute.ints) <= numbers.MOST else None
-            return Kind("tensor(int64)", (len(attribute.ints),), few)
-        for word, count in (("float", len(attribute.floats)), ("string", len(attribute.strings))):
-            if attribute.name in (f"value_{word}", f"value_{word}s"):
-                return Kind(f"tensor({word})", (count,) if attribute.name.endswith("s") else ())
+        if attribute.name in LISTED:
+            kind, held = LISTED[attribute.name]
+            values = getattr(attribute, held)
+            listed = tuple(values) if attribute.name.endswith("s") else (values,)
+            dims = (len(listed),) if attribute.name.endswith("s") else ()
+            return Kind(kind, dims, listed if held.startswith("i") and len(listed) <= numbers.MOST else None)
     return UNKNOWN
 
 

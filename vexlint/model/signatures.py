@@ -37,6 +37,8 @@ TABLE = {
     "QLinearMatMul": "any, any, any, any, any, any, any, any",
     "Range": "scalar, scalar, scalar",
     "ReverseSequence": "..., _ -> ...",
+    "RotaryEmbedding": "any, ..., ...",
+    "LinearAttention": "B T Q, B T K, B T V, any, B T _, B T _ -> B T ?",
     "RoiAlign": "N C H W, R 4, R",
     "STFT": "B L _, scalar, W, scalar",
     "Trilu": "... H W, scalar -> ... H W",

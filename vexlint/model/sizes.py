@@ -32,7 +32,7 @@ NUMPY = """
 """
 BROADCAST = frozenset(NUMPY.split())
 # Operators whose sizes follow from those of their inputs alone, whatever their attributes say
-MODERN = 8  # the opset from which all of them broadcast like that
+LATER = ("Sum", "Mean", "Max", "Min")  # from opset 8 on, the others from 7
 
 
 def outputs(node: Node, inputs: Sequence[Kind], count: int) -> list[Dims | None]:
@@ -41,7 +41,7 @@ def outputs(node: Node, inputs: Sequence[Kind], count: int) -> list[Dims | None]
     if op in SAME:
         made: list[Dims | None] = [inputs[0].dims if inputs else None]
     elif op in BROADCAST:
-        modern = node.graph.opsets.get("", 0) >= MODERN
+        modern = node.graph.opsets.get("", 0) >= (8 if op in LATER else 7)
         made = [_joined(op, inputs) if modern else inputs[0].dims if inputs else None]
     else:
         signature, special = signatures.TABLE.get(op), SPECIAL.get(op)
@@ -214,17 +214,21 @@ def _attended(node: Node, inputs: Sequence[Kind], count: int) -> list[Dims | Non
     for position, (dims, name) in enumerate(zip(shapes, ("query", "key", "value"), strict=False)):
         if dims is not None and len(dims) not in (3, 4):
             raise Misfit(f"input {position} ({name}) of Attention is {show(dims)}: 3 or 4 axes are due")
+    given = [bool(name) for name in node.proto.input[4:6]]
+    if given in ([True], [True, False], [False, True]):
+        raise Misfit("Attention has a past key without a past value, or the other way round")
+    if all(dims is not None and len(dims) == 3 for dims in shapes):
+        return signatures.match("Attention", "B S _, B T _, B T _ -> B S ?", shapes, 1)
     if any(dims is None or len(dims) != 4 for dims in shapes):
         return [None]
-    made = signatures.match("Attention", "B Q S D, B K T D, B K T V -> B Q S V", shapes, 1)
+    every = [kind.dims for kind in inputs]
+    made = signatures.match("Attention", "B Q S D, B K T D, B K T V, any, B K P D, B K P V -> B Q S V", every, 1)
     query, key = shapes[0], shapes[1]
     if query and key and query[1] is not None and key[1] and query[1] % key[1]:
         raise Misfit(f"the {query[1]} heads of Attention's query are no multiple of the {key[1]} of its key")
-    mask = inputs[3].dims if len(inputs) == 4 else None
-    if mask is not None and query and key:
-        if not 2 <= len(mask) <= 4 or (mask[-2] not in (None, 1, query[2]) and query[2] is not None):
-            raise Misfit(f"the mask of Attention is {show(mask)}, its query {show(query)} and its key {show(key)}")
-        broadcast("the mask of Attention", [mask[:-2], query[:2]])
+    mask = inputs[3].dims if len(inputs) > 3 else None
+    if mask is not None and query and (len(mask) > 4 or not _within(mask[:-1], query[:3])):
+        raise Misfit(f"the mask of Attention is {show(mask)}, its query {show(query)}")
     return made
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from vexlint.model.model import Node
 
 WEIGHTS_AT = {"Conv": 1, "ConvInteger": 1, "ConvTranspose": 1, "DeformConv": 1, "QLinearConv": 3}
-BIAS_AT = {"Conv": 2, "ConvTranspose": 2, "DeformConv": 4, "QLinearConv": 8}
+BIAS_AT = {"Conv": 2, "ConvTranspose": 2, "DeformConv": 3, "QLinearConv": 8}
 
 
 def convolved(node: Node, inputs: Sequence[Kind], count: int) -> list[Dims | None]:
