@@ -29,12 +29,19 @@ def contradiction(model: Model, context: Context) -> Iterator[Hit]:
     derived = model.derived if context.deep else {}
     values, makers, outputs = model.flow.values, model.graph.producers, model.graph.outputs
     inside: dict[str, list[Hit]] = {}
+    agreed = set[tuple[bytes, Kind, Shape | None]]()  # files of many nodes declare few different types
     for name, entry in model.graph.declared.items():
         maker, kind = makers.get(name), values.get(name)
         if maker is None or kind is None:
             continue
+        made = derived.get(("graph", name))
+        if (key := (entry.type.SerializeToString(), kind, made)) in agreed:
+            continue
         place = value_place("output", name) if name in outputs else maker.place
-        for hit in _held(entry, kind, derived.get(("graph", name)), place, target):
+        found = list(_held(entry, kind, made, place, target))
+        if not found:
+            agreed.add(key)
+        for hit in found:
             if name in outputs:
                 yield hit
             else:

@@ -78,7 +78,7 @@ FunctionKey = tuple[str, str, str]  # domain, name, overload
 
 @dataclass(slots=True)
 class _Walk:
-    """What one walk has found. `made` remembers what an operator makes of its inputs, and what is wrong with them, where
+    """What one walk has found. `made` remembers what an operator makes of its inputs, and what is wrong there, where
     no attribute has a say."""
 
     uses: list[Use] = field(default_factory=list)
