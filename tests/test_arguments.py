@@ -149,3 +149,19 @@ def test_data_is_counted_in_initializers_and_in_constants(deep: bool, tmp_path: 
     (finding,) = judge(path).findings
     assert finding.code == "VEX710"
     assert finding.message.endswith("float [600] needs 2400 bytes of data and has 2396")
+
+
+@pytest.mark.parametrize(
+    ("call", "opset", "found"),
+    [
+        ("y = MaxPool <kernel_shape = [3], pads = [-1, 0]> (x)", 17, [("error", "VEX113")]),
+        ("y = ArgMax <keepdims = 2> (x)", 17, [("warning", "VEX113")]),
+        ("s = Size (x) y = ReduceMean <axes = [1]> (s)", 10, []),  # ONNX Runtime hands a scalar on
+        ("y = Mod (x, x)", 17, [("error", "VEX113")]),
+        ("y = Mod <fmod = 1> (x, x)", 17, []),
+    ],
+)
+def test_ranges_that_runtimes_keep_to(call: str, opset: int, found: list[tuple[str, str]], tmp_path: Path) -> None:
+    text = f'<ir_version: 8, opset_import: ["" : {opset}]>\nnet (float[1,2,8] x) => (float y) {{ {call} }}'
+    report = judge(save(text, tmp_path))
+    assert [(f.severity.value, f.code) for f in report.findings if f.code == "VEX113"] == found
