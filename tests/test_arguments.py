@@ -95,7 +95,7 @@ def test_an_argument_that_has_become_an_attribute_or_was_one_is_one_finding(tmp_
     assert [found for found, _ in said(given + "{ y = Unsqueeze <axes = [0]> (x, a) }", tmp_path)] == ["VEX111"]
 
 
-def test_types_and_ranks_are_followed(tmp_path: Path) -> None:
+def test_types_and_sizes_are_followed(tmp_path: Path) -> None:
     model = load(
         HEAD
         + """net (float[2,3] x) => (float[n] y) <int64[3] s = {1, 2, 3}, int64[1] i = {0}> {
@@ -113,12 +113,12 @@ def test_types_and_ranks_are_followed(tmp_path: Path) -> None:
     kinds = [use.inputs[0] for use in model.uses]
     half, whole = "tensor(float16)", "tensor(int64)"
     assert kinds == [
-        Kind("tensor(float)", 2),
-        Kind("tensor(float)", 3),
-        Kind(half, 3),
-        Kind(whole, 1),
-        Kind(half, 3),
-        Kind(half, 2),
+        Kind("tensor(float)", (2, 3)),
+        Kind("tensor(float)", (1, 2, 3)),
+        Kind(half, (1, 2, 3)),
+        Kind(whole, (3,), (1, 2, 3)),
+        Kind(half, (1, 2, 3)),
+        Kind(half, (2, 3)),
         Kind("", None),
         Kind("", None),
     ]
@@ -149,3 +149,19 @@ def test_data_is_counted_in_initializers_and_in_constants(deep: bool, tmp_path: 
     (finding,) = judge(path).findings
     assert finding.code == "VEX710"
     assert finding.message.endswith("float [600] needs 2400 bytes of data and has 2396")
+
+
+@pytest.mark.parametrize(
+    ("call", "opset", "found"),
+    [
+        ("y = MaxPool <kernel_shape = [3], pads = [-1, 0]> (x)", 17, [("error", "VEX113")]),
+        ("y = ArgMax <keepdims = 2> (x)", 17, [("warning", "VEX113")]),
+        ("s = Size (x) y = ReduceMean <axes = [1]> (s)", 10, []),  # ONNX Runtime hands a scalar on
+        ("y = Mod (x, x)", 17, [("error", "VEX113")]),
+        ("y = Mod <fmod = 1> (x, x)", 17, []),
+    ],
+)
+def test_ranges_that_runtimes_keep_to(call: str, opset: int, found: list[tuple[str, str]], tmp_path: Path) -> None:
+    text = f'<ir_version: 8, opset_import: ["" : {opset}]>\nnet (float[1,2,8] x) => (float y) {{ {call} }}'
+    report = judge(save(text, tmp_path))
+    assert [(f.severity.value, f.code) for f in report.findings if f.code == "VEX113"] == found

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import DETECTOR, RULES, load
 from vexlint import engine
-from vexlint.checks import arguments, attributes, ranges
+from vexlint.checks import arguments, attributes, ranges, types
 from vexlint.checks.context import Context
 from vexlint.config import Config
 from vexlint.engine import Settings
@@ -76,7 +76,8 @@ def test_a_function_at_another_opset_shares_none_with_the_main_graph(tmp_path: P
 def test_a_call_of_a_function_that_has_a_standard_name_is_not_taken_for_the_standard(tmp_path: Path) -> None:
     rest = '<domain: "", opset_import: ["" : 17]> Relu (v) => (w) { w = Shape (v) }'
     called = model("a = Relu (x)\nb = Relu (x)\nc = Cast <to = 1> (b)\ny = Add (x, c)", tmp_path, "", rest)
-    assert [use.inputs[0] for use in called.uses if use.node.op == "Cast"] == [("tensor(int64)", 1)]
+    read = [use.inputs[0] for use in called.uses if use.node.op == "Cast"]
+    assert [(kind.type, kind.rank) for kind in read] == [("tensor(int64)", 1)]
 
 
 FLAWED = """
@@ -103,7 +104,7 @@ def test_every_node_of_a_flawed_form_is_told_in_the_order_of_the_file(tmp_path: 
             arguments.node_arguments,
             attributes.unknown_attribute,
             ranges.attribute_range,
-            arguments.node_types,
+            types.node_types,
         )
     }
     assert found == {

@@ -130,7 +130,9 @@ def test_news_are_more_of_a_code_than_before(tmp_path: Path) -> None:
 
 def test_a_mutant_counts_once_and_only_while_its_kind_lacks_some() -> None:
     have, seen = Counter[str](), set[str]()
-    made = [program.Mutant("k", "o", "refused", "", "", True, True, (), digest) for digest in ("a", "a", "b", "c")]
+    made = [
+        program.Mutant("k", "o", "refused", "", "", True, True, True, (), digest) for digest in ("a", "a", "b", "c")
+    ]
     assert [program._counted(have, seen, mutant, 2) for mutant in made] == [True, False, True, False]
 
 

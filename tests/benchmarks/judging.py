@@ -8,19 +8,14 @@ from pathlib import Path
 from vexlint import engine, rulebook, targets
 from vexlint.config import Config
 from vexlint.engine import Settings
-from vexlint.values import FileReport, Severity
+from vexlint.values import PROFILES, FileReport, Severity
 
 RULES = rulebook.load()
-WEIGHTS = ("VEX602",)  # off until selected, for it reads the weights: a NaN is caught by nothing else
 
 
-def judged(path: Path, target: str, extra: tuple[str, ...] = ()) -> FileReport:
-    """The report on a file for one named target, by the default rules and those `extra` ones that exist."""
-    rules = rulebook.select(RULES, (), ())
-    known = tuple(code for code in extra if code in RULES)
-    if known:
-        chosen = rulebook.select(RULES, known, ())
-        rules = {code: chosen.get(code) or rules[code] for code in RULES if code in chosen or code in rules}
+def judged(path: Path, target: str, profile: str = "") -> FileReport:
+    """The report on a file for one named target, by the rules of a profile, the default one where it is ""."""
+    rules = rulebook.select(RULES, (), (), profile or PROFILES[0])
     return engine.check_file(path, Settings(rules, Config(folder=path.parent), targets.resolve([target])[0]))
 
 

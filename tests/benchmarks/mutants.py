@@ -29,7 +29,7 @@ import onnx
 
 from tests import mutants
 from tests.benchmarks.doctor import diagnose
-from tests.benchmarks.judging import WEIGHTS, errors, judged, told
+from tests.benchmarks.judging import errors, judged, told
 from tests.benchmarks.truth import Runtime, Verdict
 from tests.compositions import composition
 from tests.feeds import agree, feeds_for
@@ -43,6 +43,7 @@ CHAINS = range(10_000, 10_600)  # seeds of compositions that are broken too, non
 BATCH = 60
 JUDGES: dict[str, tuple[str, str]] = {"unsorted nodes": ("reference", "onnx")}  # kind -> who refuses it, the target
 USUAL = ("onnxruntime", "onnxruntime")
+BOARD = "board"  # the profile that runs ONNX's own inference too
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,19 @@ class Original:
 
 
 @dataclass(frozen=True, slots=True)
+class Base:
+    """What an original came to: its run, and what vexlint says of it by default and with the profile "board"."""
+
+    verdict: Verdict
+    usual: Counter[str]
+    board: Counter[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Mutant:
     """`how` is "refused" or "changed", `words` what the runtime said, `edit` the ONNX text that came, `found` vexlint's
-    new findings as "CODE severity", `unclear` why its report is incomplete."""
+    new findings as "CODE severity", `board` whether the profile "board" finds something new, `unclear` why a report is
+    incomplete."""
 
     kind: str
     original: str
@@ -63,6 +74,7 @@ class Mutant:
     words: str
     edit: str
     vexlint: bool
+    board: bool
     checker: bool
     found: tuple[str, ...]
     digest: str
@@ -71,7 +83,7 @@ class Mutant:
 
 @dataclass(slots=True)
 class Outcome:
-    """What one original came to: whether it runs, what vexlint wrongly calls an error, and its mutants."""
+    """What one original came to: whether it runs, what the profile "board" wrongly calls an error, its mutants."""
 
     name: str
     runs: bool = False
@@ -101,10 +113,10 @@ def news(before: Counter[str], after: Counter[str]) -> tuple[str, ...]:
     return tuple(sorted(after - before))
 
 
-def judge(model: bytes, target: str, folder: Path) -> FileReport:
+def judge(model: bytes, target: str, folder: Path, profile: str = "") -> FileReport:
     path = folder / "mutant.onnx"
     path.write_bytes(model)
-    return judged(path, target, WEIGHTS)
+    return judged(path, target, profile)
 
 
 def runtime(name: str) -> Runtime:
@@ -122,16 +134,16 @@ def work(task: tuple[int, tuple[str, ...], int]) -> Outcome:
     feeds = feeds_for(model, original.inputs)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        bases: dict[tuple[str, str], tuple[Verdict, Counter[str]]] = {}
+        bases: dict[tuple[str, str], Base] = {}
         for usual in {JUDGES.get(kind, USUAL) for kind in kinds}:
             verdict = _steady(original.model, feeds, usual[0])
             if feeds is None or verdict is None:
                 continue
-            report = judge(original.model, usual[1], folder)
-            bases[usual] = verdict, told(report)
+            report, board = (judge(original.model, usual[1], folder, profile) for profile in ("", BOARD))
+            bases[usual] = Base(verdict, told(report), told(board))
             if usual == USUAL:
                 outcome.runs = True
-                outcome.false_errors = list(errors(report))
+                outcome.false_errors = list(errors(board))
         plain = runtime("checker").ask(original.model, None).accepted
         for kind in kinds:
             base = bases.get(JUDGES.get(kind, USUAL))
@@ -156,7 +168,7 @@ def _judge(
     kind: str,
     original: Original,
     broken: onnx.ModelProto,
-    base: tuple[Verdict, Counter[str]],
+    base: Base,
     folder: Path,
     plain: bool,
     verdicts: dict[str, tuple[str, str]],
@@ -165,16 +177,16 @@ def _judge(
     name, target = JUDGES.get(kind, USUAL)
     data = broken.SerializeToString()
     digest = hashlib.sha256(data + original.model + name.encode()).hexdigest()[:20]
-    verdicts[digest] = CACHE.get(digest) or _truth(data, broken, original, base[0], name)
+    verdicts[digest] = CACHE.get(digest) or _truth(data, broken, original, base.verdict, name)
     how, words = verdicts[digest]
     if not how:
         return None
-    report = judge(data, target, folder)
-    found = news(base[1], told(report))
+    report, board = (judge(data, target, folder, profile) for profile in ("", BOARD))
+    found, more = news(base.usual, told(report)), news(base.board, told(board))
     refused = plain and not runtime("checker").ask(data, None).accepted
     unclear = (report.reason or "") if report.status == "incomplete" else ""
     edit = difference(onnx.load_from_string(original.model), broken)
-    return Mutant(kind, original.name, how, words, edit, bool(found), refused, found, digest, unclear)
+    return Mutant(kind, original.name, how, words, edit, bool(found), bool(more), refused, found, digest, unclear)
 
 
 def _truth(data: bytes, broken: onnx.ModelProto, original: Original, base: Verdict, name: str) -> tuple[str, str]:
@@ -270,13 +282,13 @@ def table(kinds: Sequence[str], outcomes: Sequence[Outcome], doctor: dict[str, b
     for outcome in outcomes:
         for mutant in outcome.mutants:
             found[mutant.kind].append(mutant)
-    rows = ["| kind | mutants | refused | vexlint | onnx.checker | onnx-doctor |", "|---|---|---|---|---|---|"]
+    rows = ["| kind | mutants | refused | vexlint | --profile board | onnx.checker | onnx-doctor |", "|---" * 7 + "|"]
     every = [m for kind in kinds for m in found[kind]]
     for kind, group in [*((kind, found[kind]) for kind in kinds), ("**all**", every)]:
         refused = sum(m.how == "refused" for m in group)
         theirs = share(sum(doctor[m.digest] for m in group), len(group)) if doctor else "not run"
-        ours, checked = (share(sum(getattr(m, who) for m in group), len(group)) for who in ("vexlint", "checker"))
-        rows.append(f"| {kind} | {len(group)} | {refused} | {ours} | {checked} | {theirs} |")
+        ours = [share(sum(getattr(m, who) for m in group), len(group)) for who in ("vexlint", "board", "checker")]
+        rows.append(f"| {kind} | {len(group)} | {refused} | {' | '.join(ours)} | {theirs} |")
     return "\n".join(rows)
 
 

@@ -1,22 +1,23 @@
-"""What a node is given: as many inputs, outputs and attributes as its operator takes, of the types it takes."""
+"""What a node is given: as many inputs, outputs and attributes as its operator takes, of sizes that go together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from vexlint.checks import sizes
 from vexlint.checks.context import Context
-from vexlint.checks.faults import grouped, used, written
+from vexlint.checks.faults import grouped, written
 from vexlint.model import schemas
-from vexlint.model.kinds import Use, formals
 from vexlint.model.model import Model, Node
-from vexlint.values import Hit, Severity
+from vexlint.values import Hit
 
 WITHOUT = "runtimes refuse the file: export again, or write what is missing"
 
 
 def node_arguments(model: Model, context: Context) -> Iterator[Hit]:
-    """VEX111: inputs, outputs or attributes missing or too many; one hit an operator and cause."""
+    """VEX111: inputs, outputs or attributes missing or too many, sizes that do not go together; one hit a cause."""
     yield from grouped(_argument_hits(model))
+    yield from grouped(sizes.hits(model))
 
 
 def _argument_hits(model: Model) -> Iterator[Hit]:
@@ -172,38 +173,3 @@ def _call_hits(model: Model, nodes: list[Node]) -> Iterator[Hit]:
                     f"call {len(given)}",
                     "runtimes refuse the call: correct it, or the function",
                 )
-
-
-def node_types(model: Model, context: Context) -> Iterator[Hit]:
-    """VEX112: an input of a type that the operator does not take, or two that must be of one type and are not."""
-    worth = Severity.WARNING if context.lenient else None  # others cast by themselves
-    way_out = "runtimes refuse the node: add a Cast, or correct what feeds it"
-    yield from grouped(Hit(node.place, text, way_out, severity=worth) for node, text in used(model, _type_flaw))
-
-
-def _type_flaw(use: Use) -> str | None:
-    schema = use.schema
-    if schema is None or (use.node.domain, use.node.op) in use.node.graph.model.functions:
-        return None
-    bound: dict[str, tuple[int, str, str]] = {}
-    where = f"{use.node.op} at opset {use.node.graph.opsets[use.node.domain]}"
-    for position, (formal, kind) in enumerate(formals(schema.inputs, [k.type for k in use.inputs])):
-        if not kind:
-            continue
-        if kind not in formal.types:
-            takes = ", ".join(map(plain, formal.types[:6])) + (", …" if len(formal.types) > 6 else "")
-            return f"input {position} ({formal.name}) is {plain(kind)}; {where} takes {takes} there"
-        if not formal.type_var or not formal.homogeneous:
-            continue
-        other, name, first = bound.setdefault(formal.type_var, (position, formal.name, kind))
-        if first != kind:
-            return (
-                f"input {other} ({name}) is {plain(first)}, input {position} ({formal.name}) {plain(kind)}; {where} "
-                "wants one type"
-            )
-    return None
-
-
-def plain(kind: str) -> str:
-    """ "tensor(float)" as people say it: float."""
-    return schemas.element_name(kind) or kind

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # ONNX Runtime 1.32 and OpenVINO 2026.4.1): outside the standard, but not refused everywhere
 TOLERATED = {
     ("Resize", "mode", "cubic"),
+    ("Upsample", "mode", "cubic"),
     ("Resize", "coordinate_transformation_mode", "tf_half_pixel_for_nn"),
     ("Resize", "coordinate_transformation_mode", "half_pixel_symmetric"),
     ("Pad", "mode", "wrap"),

@@ -38,7 +38,7 @@ def nms_arguments(model: Model, context: Context) -> Iterator[Hit]:
     """VEX502: arguments with which NonMaxSuppression selects nothing, or the wrong boxes; one hit a fault."""
     faults: dict[tuple[str, str, Severity], list[Place]] = {}
     for node in model.nodes("NonMaxSuppression"):
-        for fault in (*_limits(node), *_layout(node)):
+        for fault in (*_limits(node), *layout(node)):
             faults.setdefault(fault, []).append(node.place)
     for (message, way_out, severity), places in faults.items():
         yield Hit(places[0], message, way_out, severity=severity, more=tuple(places[1:]), count=len(places))
@@ -74,7 +74,7 @@ def _scalar(node: Node, position: int) -> tuple[float | None, bool]:
     return (float(constant[0]), True) if constant else (None, False)
 
 
-def _layout(node: Node) -> Iterator[tuple[str, str, Severity]]:
+def layout(node: Node) -> Iterator[tuple[str, str, Severity]]:
     """boxes are [batch, N, 4], scores [batch, classes, N]."""
     boxes, scores = (v.shape if (v := node.input(i)) else None for i in (0, 1))
     way_out = "boxes are [batch, N, 4] and scores [batch, classes, N]"
@@ -94,11 +94,11 @@ def topk_limit(model: Model, context: Context) -> Iterator[Hit]:
 
     Shapes are inferred only where a TopK of a known K reads what the file declares no shape of.
     """
-    yield from hits((fault, node.place) for node in model.nodes("TopK") if (fault := _too_many(node)) is not None)
+    yield from hits((fault, node.place) for node in model.nodes("TopK") if (fault := too_many(node)) is not None)
     yield from tables.of("VEX507", model, context)
 
 
-def _too_many(node: Node) -> Fault | None:
+def too_many(node: Node) -> Fault | None:
     written = node.attribute("k")  # until opset 9; later an input
     count = written if written is not None else _scalar(node, 1)[0]
     source = node.input(0)

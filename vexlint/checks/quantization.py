@@ -29,12 +29,12 @@ SYMMETRIC: dict[str, Verdict] = {"tensorrt": "refuses", "tensorrt-rtx": "refuses
 def qdq_parameters(model: Model, context: Context) -> Iterator[Hit]:
     """VEX604: scales and zero points that no value can be quantized with, or that a target does not take."""
     nodes = [(node, pair) for op, pairs in PARAMETERS.items() for node in model.nodes(op) for pair in pairs]
-    yield from hits((fault, node.place) for node, pair in nodes for fault in _faults(node, *pair))
+    yield from hits((fault, node.place) for node, pair in nodes for fault in faults(node, *pair))
     yield from hits(_for_targets(model, context))
     yield from hits(_shared_scales(model))
 
 
-def _faults(node: Node, scale_at: int, zero_at: int) -> Iterator[Fault]:
+def faults(node: Node, scale_at: int, zero_at: int) -> Iterator[Fault]:
     scale, zero = node.input(scale_at), node.input(zero_at)
     stated = scale.stated if scale else None
     numbers = (scale.constant if scale else None) or []

@@ -6,54 +6,70 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from vexlint.checks.context import Context
-from vexlint.checks.faults import grouped, used
-from vexlint.model import ranks, tensors
+from vexlint.checks.faults import grouped, used, written
+from vexlint.model import reshaping, schemas, signatures, tensors
 from vexlint.model.kinds import TYPE_ATTRIBUTES, Use
-from vexlint.model.model import Model, Value
-from vexlint.values import Hit
+from vexlint.model.model import Model, Node
+from vexlint.values import Hit, Severity
 
 Written = dict[str, Any]  # the attributes that a node writes, of the type that the schema wants
-Flaw = Callable[[Use, Written], str | None]
+Find = Callable[[Use, Written], str | None]
 
 # The least value of an attribute, of each element where it is a list; by operator where a name means other things
 LEAST = {
-    "blocksize": 1, "dilations": 1, "group": 1, "hidden_size": 1, "kernel_shape": 1, "kv_num_heads": 0,
+    "blocksize": 1, "dilations": 1, "group": 1, "hidden_size": 1, "kernel_shape": 1, "kv_num_heads": 1,
     "num_groups": 1, "num_outputs": 1, "num_scan_inputs": 1, "offset_group": 1, "output_height": 1, "output_width": 1,
-    "p": 1, "pooled_shape": 1, "q_num_heads": 0, "sample_size": 1, "sampling_ratio": 0, "size": 1, "strides": 1,
+    "max_gram_length": 1, "min_gram_length": 1, "p": 1, "pads": 0,
+    "pooled_shape": 1, "q_num_heads": 1, "sample_size": 1, "sampling_ratio": 0, "size": 1, "strides": 1,
     "batch_dims": 0, "new_axis": 0,
 }  # fmt: skip
+FLAGS = {"align_corners", "allowzero", "ceil_mode", "center_point_box", "count_include_pad", "exclude_outside",
+         "exclusive", "fmod", "is_causal", "keepdims", "largest", "noop_with_empty_axes", "reverse",
+         "select_last_index", "sorted", "training_mode", "transA", "transB", "upper"}  # fmt: skip
 # Operators whose `axis` counts the axes of their first input
 WITH_AXIS = ("ArgMax", "ArgMin", "Compress", "Concat", "Gather", "GatherElements", "Hardmax", "LayerNormalization",
              "LogSoftmax", "LpNormalization", "RMSNormalization", "Scatter", "ScatterElements", "Softmax", "Split",
              "SplitToSequence", "TopK", "Unique")  # fmt: skip
 WITH_AXES = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
              "ReduceProd", "ReduceSum", "ReduceSumSquare", "Slice", "Squeeze", "Unsqueeze",
-             "MeanVarianceNormalization")  # fmt: skip
+             "MeanVarianceNormalization", "Resize", "CenterCropPad")  # fmt: skip
 # Operators with a window over the axes after the second -> the input that holds its weights, None where none does
 WINDOWS = {"Conv": 1, "ConvInteger": 1, "ConvTranspose": 1, "DeformConv": 1, "QLinearConv": 3, "AveragePool": None,
            "LpPool": None, "MaxPool": None, "MaxUnpool": None}  # fmt: skip
+SCALARS_REFUSED = 12  # the version of reductions from which they refuse axes of a scalar
+FLOOR_MODULO = 28  # the opset from which Mod takes floats without fmod
 WEIGHTED_BY_OUTPUT = ("Conv", "ConvInteger", "QLinearConv", "DeformConv")  # [M, C/group, ...], not [C, M/group, ...]
 
 
 def attribute_range(model: Model, context: Context) -> Iterator[Hit]:
     """VEX113: an axis, permutation, window, group or size that the inputs' ranks or the standard do not allow."""
     way_out = "runtimes refuse the node, or compute something else: export again"
-    yield from grouped(Hit(node.place, text, way_out) for node, text in used(model, _flaw, ONE_BY_ONE))
+    yield from grouped(Hit(node.place, text, way_out) for node, text in used(model, flaw))
+    yield from grouped(hit for nodes in model.operators.values() for hit in written(nodes, _flags))
 
 
-def _flaw(use: Use) -> str | None:
+def flaw(use: Use) -> str | None:
+    """What is wrong with the attributes of a standard node, None where nothing is."""
     node, schema, _ = use
     if schema is None or schema.domain:
         return None
-    written = {name: value for name, value in node.form.written.items() if value is not None}
-    flaws = (_least, *FLAWS.get(node.op, ()))
-    return next((text for flaw in flaws if (text := flaw(use, written)) is not None), None)
+    given = {name: value for name, value in node.form.written.items() if value is not None}
+    return next((text for find in (_least, *FLAWS.get(node.op, ())) if (text := find(use, given)) is not None), None)
+
+
+def _flags(node: Node) -> Iterator[Hit]:
+    """A yes or no that is neither: some runtimes take every number but 0 for a yes, some only 1."""
+    schema = node.schema
+    for name, value in node.form.written.items() if schema is not None and not schema.domain else ():
+        if name in FLAGS and isinstance(value, int) and value not in (0, 1):
+            text = f"{name} = {value} of {node.op} is neither 0 nor 1: runtimes read it differently"
+            yield Hit(node.place, text, "write 0 or 1", severity=Severity.WARNING)
 
 
 def _least(use: Use, written: Written) -> str | None:
     for name, value in written.items():
         least = LEAST.get(name)
-        if least is None:
+        if least is None or (use.node.op, name) == ("Pad", "pads"):  # a Pad may cut
             continue
         numbers = value if isinstance(value, list) else [value]
         if any(isinstance(n, int) and n < least for n in numbers):
@@ -86,9 +102,11 @@ def _quantized(use: Use, written: Written) -> str | None:
 
 def _each_axis(use: Use, written: Written) -> str | None:
     rank = use.inputs[0].rank if use.inputs else None
-    if rank is None or not (axes := ranks.axes(use.node)):
+    if rank is None or not (axes := reshaping.axes(use.node, use.inputs)):
         return None
     op = use.node.op
+    if rank == 0 and op.startswith("Reduce") and use.schema is not None and use.schema.since < SCALARS_REFUSED:
+        return None  # nothing to reduce: ONNX Runtime hands a scalar on, whatever the axes
     room, whose = (rank + len(axes), "the output of Unsqueeze") if op == "Unsqueeze" else (rank, op)
     for axis in axes:
         if (text := _outside("axes", axis, room, whose)) is not None:
@@ -148,7 +166,7 @@ def _group(use: Use, written: Written, dims: list[int]) -> str | None:
         return None
     if dims[0] % group:
         return f"group = {group} of {op} does not divide the {dims[0]} channels of its weights {dims}"
-    channels = _channels(use)
+    channels = _size(use, 1)
     wanted = dims[1] * group if by_output else dims[0]
     if channels is not None and channels != wanted:
         return f"group = {group} of {op} with weights {dims} takes {wanted} channels, the input has {channels}"
@@ -156,29 +174,20 @@ def _group(use: Use, written: Written, dims: list[int]) -> str | None:
 
 
 def _weights(use: Use) -> list[int]:
+    """The sizes of a window's weights, [] where they are not known or too few."""
     position = WINDOWS.get(use.node.op)
-    value = use.node.input(position) if position is not None else None
-    tensor = value.tensor if value is not None else None
-    return list(tensor.dims) if tensor is not None and len(tensor.dims) > 2 else []
+    dims = use.inputs[position].dims if position is not None and position < len(use.inputs) else None
+    return [d for d in dims if d is not None] if dims is not None and None not in dims and len(dims) > 2 else []
 
 
-def _channels(use: Use) -> int | None:
-    """The size of the first input's axis 1 where the file declares it; inference is not asked."""
-    value = use.node.input(0)
-    return _declared_size(value, 1) if value is not None else None
-
-
-def _declared_size(value: Value, axis: int) -> int | None:
-    from vexlint.model.shapes import declared_shape
-
-    home = value.home
-    entry = (home.inputs.get(value.name) or home.declared.get(value.name)) if home and not home.is_function else None
-    shape = declared_shape(entry) if entry is not None else None
-    return shape.size(axis) if shape is not None else None
+def _size(use: Use, axis: int) -> int | None:
+    """A size of the first input."""
+    dims = use.inputs[0].dims if use.inputs else None
+    return dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
 
 
 def _blocks(use: Use, written: Written) -> str | None:
-    size, channels = written.get("blocksize", 0), _channels(use)
+    size, channels = written.get("blocksize", 0), _size(use, 1)
     if size < 1 or channels is None or use.node.op != "DepthToSpace" or channels % (size * size) == 0:
         return None
     return f"blocksize = {size} of DepthToSpace needs channels in multiples of {size * size}, the input has {channels}"
@@ -192,14 +201,12 @@ def _parts(use: Use, written: Written) -> str | None:
     count = len(node.outputs)
     if written.get("num_outputs", count) != count:
         return f"num_outputs = {written['num_outputs']} of Split, which has {count} outputs"
-    value = node.input(1)
-    sizes = written.get("split") or (value.constant if value is not None else None)
+    sizes = written.get("split") or reshaping.whole(use.inputs, 1)
     if not sizes:
         return None
     if len(sizes) != count:
         return f"split = {sizes} has {len(sizes)} sizes for {count} outputs"
-    whole = node.input(0)
-    length = _declared_size(whole, written.get("axis", 0)) if whole is not None else None
+    length = _size(use, written.get("axis", 0))
     if length is not None and sum(sizes) != length:
         return f"split = {sizes} adds up to {sum(sizes)}, the axis has {length}"
     return None
@@ -207,9 +214,8 @@ def _parts(use: Use, written: Written) -> str | None:
 
 def _padding(use: Use, written: Written) -> str | None:
     node, rank = use.node, use.inputs[0].rank if use.inputs else None
-    value = node.input(1)
-    pads = written.get("pads") or written.get("paddings") or (value.constant if value is not None else None)
-    axes = ranks.axes(node) if len(node.inputs) > 3 else []
+    pads = written.get("pads") or written.get("paddings") or reshaping.whole(use.inputs, 1)
+    axes = reshaping.axes(node, use.inputs) if len(node.inputs) > 3 else []
     if pads is None or rank is None or axes is None:
         return None
     wanted = 2 * (len(axes) or rank)
@@ -228,20 +234,48 @@ def _element_type(use: Use, written: Written) -> str | None:
     return f"{name} = {number} ({what}) is no type that {use.node.op} gives"
 
 
-def _recurrent(use: Use, written: Written) -> str | None:
-    size, value = written.get("hidden_size"), use.node.input(2)
-    tensor = value.tensor if value is not None else None
-    if size is None or tensor is None or len(tensor.dims) != 3 or tensor.dims[2] == size:
+def _heads(use: Use, written: Written) -> str | None:
+    heads, shared = written.get("q_num_heads"), written.get("kv_num_heads")
+    if heads is None or shared is None or shared < 1 or heads % shared == 0:
         return None
-    return f"hidden_size = {size} of {use.node.op}, but its recurrence weights are {list(tensor.dims)}"
+    return f"q_num_heads = {heads} of {use.node.op} is no multiple of kv_num_heads = {shared}"
 
 
-FLAWS: dict[str, tuple[Flaw, ...]] = {
+def _sequence_parts(use: Use, written: Written) -> str | None:
+    sizes = use.inputs[1] if len(use.inputs) > 1 else None
+    length = _size(use, written.get("axis", 0))
+    if sizes is None or sizes.rank != 1 or sizes.value is None or None in sizes.value or length is None:
+        return None
+    whole = sum(size or 0 for size in sizes.value)
+    return f"the sizes of SplitToSequence add up to {whole}, the axis has {length}" if whole != length else None
+
+
+def _modulo(use: Use, written: Written) -> str | None:
+    kind = schemas.element_name(use.inputs[0].type) if use.inputs else ""
+    if not kind.startswith(("float", "double", "bfloat")) or written.get("fmod") == 1:
+        return None
+    if use.node.graph.opsets[""] >= FLOOR_MODULO:
+        return None
+    fmod = written.get("fmod", 0)
+    return f"fmod = {fmod} of Mod is for whole numbers until opset {FLOOR_MODULO - 1}, here it gets {kind}"
+
+
+def _recurrent(use: Use, written: Written) -> str | None:
+    size, dims = written.get("hidden_size"), use.inputs[2].dims if len(use.inputs) > 2 else None
+    if size is None or dims is None or len(dims) != 3 or dims[2] in (size, None):
+        return None
+    return f"hidden_size = {size} of {use.node.op}, but its recurrence weights are {signatures.show(dims)}"
+
+
+FLAWS: dict[str, tuple[Find, ...]] = {
     **dict.fromkeys(WITH_AXIS, (_axis,)),
     **dict.fromkeys(WITH_AXES, (_each_axis,)),
     **dict.fromkeys(WINDOWS, (_window,)),
     **dict.fromkeys(TYPE_ATTRIBUTES, (_element_type,)),
     **dict.fromkeys(("RNN", "GRU", "LSTM"), (_recurrent,)),
+    **dict.fromkeys(("Attention", "LinearAttention"), (_heads,)),
+    "Mod": (_modulo,),
+    "SplitToSequence": (_axis, _sequence_parts),
     "QuantizeLinear": (_quantized, _element_type),
     "DequantizeLinear": (_quantized, _element_type),
     "Flatten": (_flatten,),
@@ -251,6 +285,3 @@ FLAWS: dict[str, tuple[Flaw, ...]] = {
     "Pad": (_padding,),
     "DepthToSpace": (_blocks,),
 }
-# Flaws that attributes and the kinds of inputs show; for the others constants and declared sizes have a say
-ALIKE = frozenset((_axis, _flatten, _one_hot, _quantized, _perm, _element_type))
-ONE_BY_ONE = frozenset(op for op, flaws in FLAWS.items() if not ALIKE.issuperset(flaws))

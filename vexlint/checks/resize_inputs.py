@@ -19,11 +19,11 @@ ONE_OF = "give either scales or sizes, and leave the other input empty"
 def resize_inputs(model: Model, context: Context) -> Iterator[Hit]:
     """VEX305: inputs of Resize and Upsample that contradict each other or the operator; one hit a fault."""
     nodes = [n for n in model.nodes("Resize", "Upsample") if n.input(0) is not None and n.schema is not None]
-    yield from hits((fault, node.place) for node in nodes for fault in _faults(node))
+    yield from hits((fault, node.place) for node in nodes for fault in faults(node))
     yield from tables.of("VEX305", model, context)
 
 
-def _faults(node: Node) -> Iterator[Fault]:
+def faults(node: Node) -> Iterator[Fault]:
     scales, sizes = _given(node)
     modern = _modern(node)
     if modern and _known(scales) and _known(sizes):

@@ -17,10 +17,10 @@ def prelu_slope(model: Model, context: Context) -> Iterator[Hit]:
 
     Shapes are inferred only where a slope is a bare list of several numbers, which no right export of an image writes.
     """
-    yield from hits((fault, node.place) for node in model.nodes("PRelu") if (fault := _misplaced(node)) is not None)
+    yield from hits((fault, node.place) for node in model.nodes("PRelu") if (fault := misplaced(node)) is not None)
 
 
-def _misplaced(node: Node) -> Fault | None:
+def misplaced(node: Node) -> Fault | None:
     slope, source = node.input(1), node.input(0)
     stated = slope.stated if slope else None
     if source is None or stated is None or stated.rank != 1 or node.graph.opsets.get("", 0) < BROADCAST:

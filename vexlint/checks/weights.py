@@ -33,14 +33,19 @@ WEIGHTED = (
 )
 
 
+# Operators that compute with a constant: what is no number there reaches every result
+COMPUTING = ("Add", "Sub", "Mul", "Div", "Sum", "Mean", "Gather")
+
+
 @dataclass(frozen=True, slots=True)
 class Census:
-    """How many elements of a tensor are NaN, infinite, denormal; of how many."""
+    """How many elements of a tensor are NaN, infinite, of these above 0, denormal; of how many."""
 
     nan: int = 0
     infinite: int = 0
     denormal: int = 0
     count: int = 0
+    positive: int = 0
 
 
 def non_finite(model: Model, context: Context) -> Iterator[Hit]:
@@ -53,7 +58,7 @@ def non_finite(model: Model, context: Context) -> Iterator[Hit]:
         census = count(model, tensor) if context.deep else _quick(model, tensor)
         if census.nan and not _is_parameter(model, place):
             found["nan"].append((place, census))
-        elif census.infinite and _is_weight(model, place):
+        elif census.infinite and (_is_weight(model, place) or _is_stray(model, place, census)):
             found["infinite"].append((place, census))
         elif census.denormal:
             found["denormal"].append((place, census))
@@ -70,8 +75,8 @@ def _hit(model: Model, kind: str, rows: list[tuple[Place, Census]]) -> Hit:
     severity, way_out = None, "take the last good checkpoint: training had diverged"
     if kind == "denormal":
         severity, way_out = Severity.INFO, "some processors are slow with them; set them to zero"
-    elif kind == "nan" and all(census.count == 1 and not _is_weight(model, place) for place, census in rows):
-        severity, way_out = Severity.WARNING, "a NaN that fills a mask reaches every result that reads it"
+    elif not any(_is_weight(model, place) or (kind == "nan" and _is_table(model, place, c)) for place, c in rows):
+        severity, way_out = Severity.WARNING, "it reaches every result that is computed with it"
     places = tuple(place for place, _ in rows)
     return Hit(places[0], text, way_out, severity=severity, data={kind: many}, more=places[1:], count=len(places))
 
@@ -93,8 +98,8 @@ def _quick(model: Model, tensor: TensorProto) -> Census:
     numbers = tensors.values(tensor, most=1024) or []
     if math.isfinite(sum(numbers)):
         return Census(count=len(numbers))
-    nan = sum(map(math.isnan, numbers))
-    return Census(nan, sum(map(math.isinf, numbers)), 0, len(numbers))
+    infinite = sum(map(math.isinf, numbers))
+    return Census(sum(map(math.isnan, numbers)), infinite, 0, len(numbers), numbers.count(math.inf))
 
 
 def count(model: Model, tensor: TensorProto) -> Census:
@@ -102,7 +107,7 @@ def count(model: Model, tensor: TensorProto) -> Census:
     import numpy as np
 
     width, exponent, fraction = FORMATS[tensor.data_type]
-    total = [0, 0, 0, 0]
+    total = [0, 0, 0, 0, 0]
     for piece in payloads.chunks(model, tensor):
         bits = np.frombuffer(piece[: len(piece) // width * width], f"<u{width}")
         high, low = bits & bits.dtype.type(exponent), bits & bits.dtype.type(fraction)
@@ -111,6 +116,7 @@ def count(model: Model, tensor: TensorProto) -> Census:
         total[1] += int(np.count_nonzero(odd & (low == 0)))
         total[2] += int(np.count_nonzero((high == 0) & (low != 0)))
         total[3] += len(bits)
+        total[4] += int(np.count_nonzero(bits == bits.dtype.type(exponent)))
     return Census(*total)
 
 
@@ -127,6 +133,18 @@ def readers(model: Model, place: Place) -> list[tuple[Node, int]]:
 
 def _is_weight(model: Model, place: Place) -> bool:
     return any(not n.domain and n.op in WEIGHTED and (at or n.op == "MatMul") for n, at in readers(model, place))
+
+
+def _is_table(model: Model, place: Place, census: Census) -> bool:
+    """Whether several numbers are computed with: biases, factors, embeddings."""
+    return census.count > 1 and any(not n.domain and n.op in COMPUTING for n, _ in readers(model, place))
+
+
+def _is_stray(model: Model, place: Place, census: Census) -> bool:
+    """Whether plus infinity is no bound (a Clip, a comparison): computed with, or one among several numbers. Minus
+    infinity masks."""
+    among = census.count - census.nan - census.infinite > 1
+    return census.positive > 0 and (among or any(not n.domain and n.op in COMPUTING for n, _ in readers(model, place)))
 
 
 def _is_parameter(model: Model, place: Place) -> bool:

@@ -1,8 +1,9 @@
-"""What flows through a model: the type and the rank of what every node reads, found by walking forward once.
+"""What flows through a model: the type and the sizes of what every node reads, found by walking forward once.
 
 ONNX's own inference is native code in a child process, stops at subgraphs' doors and says nothing of function bodies.
-This walk is neither: it knows types, by the type variables of the schemas, and ranks, by a table of operators; it
-goes through subgraphs and calls. What it cannot know is unknown, "" or None, and a check is silent about it.
+This walk is neither: it knows types, by the type variables of the schemas, and sizes, by tables of operators; it goes
+through subgraphs and calls. What it cannot know is unknown, "" or None, and a check is silent about it. Sizes come from
+the inputs, the weights and the nodes alone: of what is declared inside only the rank is believed.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vexlint.model import ranks, schemas, tensors
+from vexlint.model import numbers, schemas, sizes, tensors
+from vexlint.model.numbers import Numbers
+from vexlint.model.signatures import Dims, Misfit
 
 if TYPE_CHECKING:
     from vexlint.model.forms import Form
     from vexlint.model.model import Graph, Model, Node
 
 DEEP = 50  # graphs within graphs, calls among them, that are followed; bodies below are walked without their callers
-MANY = 8  # ways to call one function that are followed; past them its outputs are unknown
+MANY = 8  # ways to call one function that are followed, the first half with sizes; past them its outputs are unknown
 
 # Attributes that say the element type of an output
 TYPE_ATTRIBUTES = {
@@ -29,14 +32,26 @@ TYPE_ATTRIBUTES = {
     "HammingWindow": "output_datatype", "BlackmanWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
     "BitCast": "to",
 }  # fmt: skip
+# Attributes of Constant that hold numbers or words -> their type, and the field of the attribute
+LISTED = {
+    "value_int": ("tensor(int64)", "i"), "value_ints": ("tensor(int64)", "ints"),
+    "value_float": ("tensor(float)", "f"), "value_floats": ("tensor(float)", "floats"),
+    "value_string": ("tensor(string)", "s"), "value_strings": ("tensor(string)", "strings"),
+}  # fmt: skip
 LIKE = ("RandomNormalLike", "RandomUniformLike", "EyeLike", "Bernoulli")  # without it, the type of what they read
 
 
 class Kind(NamedTuple):
-    """A type as the schemas write it ("tensor(float)", "seq(tensor(int64))"), "" where unknown; a rank, or None."""
+    """A type as the schemas write it ("tensor(float)", "seq(tensor(int64))"), "" where unknown; sizes, None where not
+    even the rank is known; the numbers of a short list or scalar of whole ones, where they are known."""
 
     type: str
-    rank: int | None
+    dims: Dims | None
+    value: Numbers | None = None
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.dims is None else len(self.dims)
 
 
 class Use(NamedTuple):
@@ -47,45 +62,64 @@ class Use(NamedTuple):
     inputs: tuple[Kind, ...]
 
 
+Scope = MutableMapping[str, Kind]
+
+
+class Flow(NamedTuple):
+    """What a walk found: every use, the nodes whose sizes cannot go together and why, the main graph's values."""
+
+    uses: list[Use]
+    misfits: list[tuple[Use, str]]
+    values: Scope
+
+
 UNKNOWN = Kind("", None)
 Way = tuple["Form", tuple[Kind, ...]]  # how a node is written, and what it reads
-Scope = MutableMapping[str, Kind]
 FunctionKey = tuple[str, str, str]  # domain, name, overload
 
 
 @dataclass(slots=True)
 class _Walk:
-    """What one walk has found. `made` remembers what nodes written alike make of inputs of the same kinds."""
+    """What one walk has found. `made` remembers what nodes written alike make of inputs of the same kinds, and what is
+    wrong there."""
 
     uses: list[Use] = field(default_factory=list)
+    misfits: list[tuple[Use, str]] = field(default_factory=list)
     bodies: dict[FunctionKey, Graph] = field(default_factory=dict)
     calls: dict[FunctionKey, dict[tuple[Kind, ...], list[Kind]]] = field(default_factory=dict)
-    made: dict[Way, list[Kind]] = field(default_factory=dict)
+    made: dict[Way, tuple[list[Kind], str]] = field(default_factory=dict)
     depth: int = 0
     later: list[FunctionKey] = field(default_factory=list)
 
 
-def walk(model: Model) -> list[Use]:
+def walk(model: Model) -> Flow:
     """Every node that can run with what it reads, in the order of the file, subgraphs after their node's place."""
     state = _Walk()
     for graph in model.graphs:
         if graph.is_function:
             body = graph.proto
             state.bodies[schemas.plain_domain(body.domain), body.name, body.overload] = graph
-    _graph(state, model.graph, _entries(model.graph))
+    values = _entries(model.graph, trusted=True)
+    _graph(state, model.graph, values)
     while state.later:
         key = state.later.pop()
         if key not in state.calls:
             _call(state, key, ())
-    return state.uses
+    return Flow(state.uses, state.misfits, values)
 
 
 def agreed(one: tuple[Kind, ...], other: tuple[Kind, ...]) -> tuple[Kind, ...]:
     """What two ways to call a node have in common, position by position."""
     return tuple(
-        Kind(a.type if a.type == b.type else "", a.rank if a.rank == b.rank else None)
+        a if a == b else Kind(a.type if a.type == b.type else "", _common(a.dims, b.dims))
         for a, b in zip(one, other, strict=False)
     )
+
+
+def _common(one: Dims | None, other: Dims | None) -> Dims | None:
+    if one is None or other is None or len(one) != len(other):
+        return None
+    return tuple(a if a == b else None for a, b in zip(one, other, strict=True))
 
 
 def type_text(proto: Any) -> str:
@@ -101,25 +135,30 @@ def type_text(proto: Any) -> str:
     return ""
 
 
-def declared_kind(entry: Any) -> Kind:
-    """What a ValueInfoProto declares."""
+def declared_kind(entry: Any, sized: bool = False) -> Kind:
+    """What a ValueInfoProto declares: type and rank, where `sized` the sizes too; 0 and below are written for "any"."""
     proto = entry.type
-    has_rank = proto.HasField("tensor_type") and proto.tensor_type.HasField("shape")
-    return Kind(type_text(proto), len(proto.tensor_type.shape.dim) if has_rank else None)
+    if not proto.HasField("tensor_type") or not proto.tensor_type.HasField("shape"):
+        return Kind(type_text(proto), None)
+    dims = proto.tensor_type.shape.dim
+    return Kind(type_text(proto), tuple([d.dim_value if sized and d.dim_value > 0 else None for d in dims]))
 
 
 def tensor_kind(tensor: Any) -> Kind:
-    """The kind of a TensorProto."""
-    name = tensors.DTYPES.get(tensor.data_type)
-    return Kind(f"tensor({name})" if name else "", len(tensor.dims))
+    """The kind of a TensorProto, with its numbers where they are few, whole and at hand."""
+    name, dims = tensors.DTYPES.get(tensor.data_type), tuple(tensor.dims)
+    few = tensor.data_type in (6, 7) and len(dims) < 2 and sum(dims) <= numbers.MOST
+    found = tensors.values(tensor) if few else None
+    return Kind(f"tensor({name})" if name else "", dims, tuple(found) if found is not None else None)
 
 
-def _entries(graph: Graph) -> dict[str, Kind]:
-    """The kinds that a GraphProto declares of its inputs and initializers."""
-    known = {entry.name: declared_kind(entry) for entry in graph.proto.input}
+def _entries(graph: Graph, trusted: bool = False) -> dict[str, Kind]:
+    """The kinds that a GraphProto declares of its inputs and initializers; sizes of inputs where it is `trusted`: those
+    of a loop's body may hold for the first turn only."""
+    known = {entry.name: declared_kind(entry, trusted) for entry in graph.proto.input}
     known |= {name: tensor_kind(tensor) for name, tensor in graph.initializers.items()}
     for sparse in graph.proto.sparse_initializer:
-        known[sparse.values.name] = Kind(tensor_kind(sparse.values).type, len(sparse.dims))
+        known[sparse.values.name] = Kind(tensor_kind(sparse.values).type, tuple(sparse.dims))
     return known
 
 
@@ -132,15 +171,17 @@ def _graph(state: _Walk, graph: Graph, known: Scope) -> list[Kind]:
             inner.setdefault(sub.owner.index, []).append(sub)
     for node in graph.nodes:
         inputs = tuple([known.get(name, UNKNOWN) for name in node.inputs])
-        state.uses.append(Use(node, node.form.schema, inputs))
-        made = state.made.get((node.form, inputs))
-        if made is None and node.index in inner:
-            made = _control(state, node, inputs, inner[node.index], known)
-        elif made is None:
-            made = _made(state, node, inputs)
+        use = Use(node, node.form.schema, inputs)
+        state.uses.append(use)
+        if (found := state.made.get((node.form, inputs))) is not None:
+            made, flaw = found
+            if flaw:
+                state.misfits.append((use, flaw))
+        else:
+            made = _control(state, use, inner[node.index], known) if node.index in inner else _made(state, use)
         for name, kind in zip(node.outputs, made, strict=False):
             if name:
-                known[name] = kind if kind.type and kind.rank is not None else _or_declared(graph, name, kind)
+                known[name] = kind if kind.type and kind.dims is not None else _or_declared(graph, name, kind)
     state.depth -= 1
     return [known.get(name, UNKNOWN) for name in graph.results]
 
@@ -149,24 +190,39 @@ def _or_declared(graph: Graph, name: str, kind: Kind) -> Kind:
     """What is known of a value, the rest as the file declares it."""
     entry = graph.declared.get(name)
     said = declared_kind(entry) if entry is not None else UNKNOWN
-    return Kind(kind.type or said.type, said.rank if kind.rank is None else kind.rank)
+    return Kind(kind.type or said.type, said.dims if kind.dims is None else kind.dims, kind.value)
 
 
-def _made(state: _Walk, node: Node, inputs: tuple[Kind, ...]) -> list[Kind]:
+def _made(state: _Walk, use: Use) -> list[Kind]:
     """The kinds of what a node without subgraphs makes."""
+    node, schema, inputs = use
     count = len(node.outputs)
     if state.bodies and (key := (node.domain, node.op, node.proto.overload)) in state.bodies:
         return _call(state, key, inputs)
-    if (schema := node.schema) is None:
+    if schema is None:
         return [UNKNOWN] * count
     if node.op == "Constant":
         return [_constant(node)]
-    types = output_types(schema, [kind.type for kind in inputs], count, _said_type(node, inputs))
-    rank = ranks.outputs(node, [kind.rank for kind in inputs], count)
-    made = [Kind(t, r) for t, r in zip(types, rank, strict=True)]
-    if node.op in ranks.BY_RANKS and (node.domain, node.op) not in node.graph.model.functions:
-        state.made[node.form, inputs] = made
+    made, flaw = _computed(use, schema, count)
+    if node.op not in sizes.BY_CONSTANTS and (node.domain, node.op) not in node.graph.model.functions:
+        state.made[node.form, inputs] = made, flaw
+    if flaw:
+        state.misfits.append((use, flaw))
     return made
+
+
+def _computed(use: Use, schema: schemas.Operator, count: int) -> tuple[list[Kind], str]:
+    """What a standard node makes, and why its inputs cannot go together ("" where they can)."""
+    node, _, inputs = use
+    types = list(output_types(schema, [kind.type for kind in inputs], count, _said_type(node, inputs)))
+    try:
+        made = sizes.outputs(node, inputs, count)
+    except Misfit as misfit:
+        return [Kind(kind, None) for kind in types], str(misfit)
+    kinds = [Kind(t, dims) for t, dims in zip(types, made, strict=True)]
+    if kinds and node.op in numbers.STEPS and (dims := kinds[0].dims) is not None and len(dims) < 2:
+        kinds[0] = kinds[0]._replace(value=numbers.followed(node, inputs))
+    return kinds, ""
 
 
 def output_types(schema: schemas.Operator, inputs: list[str], count: int, says: str = "") -> Iterator[str]:
@@ -204,6 +260,8 @@ def _said_type(node: Node, inputs: tuple[Kind, ...]) -> str:
     if op == "ConstantOfShape":
         tensor = node.attribute("value")
         return "tensor(float)" if tensor is None else tensor_kind(tensor).type
+    if op in ("SplitToSequence", "SequenceConstruct"):
+        return f"seq({inputs[0].type})" if inputs and inputs[0].type else ""
     if op not in TYPE_ATTRIBUTES:
         return ""
     number = node.attribute(TYPE_ATTRIBUTES[op])
@@ -221,10 +279,13 @@ def _constant(node: Node) -> Kind:
         if attribute.name == "value":
             return tensor_kind(attribute.t)
         if attribute.name == "sparse_value":
-            return Kind(tensor_kind(attribute.sparse_tensor.values).type, len(attribute.sparse_tensor.dims))
-        for word, name in (("float", "float"), ("int", "int64"), ("string", "string")):
-            if attribute.name in (f"value_{word}", f"value_{word}s"):
-                return Kind(f"tensor({name})", int(attribute.name.endswith("s")))
+            return Kind(tensor_kind(attribute.sparse_tensor.values).type, tuple(attribute.sparse_tensor.dims))
+        if attribute.name in LISTED:
+            kind, held = LISTED[attribute.name]
+            values = getattr(attribute, held)
+            listed = tuple(values) if attribute.name.endswith("s") else (values,)
+            dims = (len(listed),) if attribute.name.endswith("s") else ()
+            return Kind(kind, dims, listed if held.startswith("i") and len(listed) <= numbers.MOST else None)
     return UNKNOWN
 
 
@@ -235,6 +296,8 @@ def _call(state: _Walk, key: FunctionKey, inputs: tuple[Kind, ...]) -> list[Kind
         state.later.append(key)
         return [UNKNOWN] * len(body.proto.output)
     ways = state.calls.setdefault(key, {})
+    if inputs not in ways and len(ways) >= MANY // 2:
+        inputs = tuple([Kind(kind.type, kind.dims and (None,) * len(kind.dims)) for kind in inputs])
     if inputs not in ways:
         if len(ways) >= MANY:
             return [UNKNOWN] * len(body.proto.output)
@@ -243,11 +306,14 @@ def _call(state: _Walk, key: FunctionKey, inputs: tuple[Kind, ...]) -> list[Kind
     return ways[inputs]
 
 
-def _control(
-    state: _Walk, node: Node, inputs: tuple[Kind, ...], inner: list[Graph], known: Mapping[str, Kind]
-) -> list[Kind]:
+def _control(state: _Walk, use: Use, inner: list[Graph], known: Mapping[str, Kind]) -> list[Kind]:
     """What If, Loop and Scan make; of loops the type only, for a rank may change from turn to turn."""
+    node, _, inputs = use
     results = []
+    try:
+        sizes.outputs(node, inputs, 0)
+    except Misfit as misfit:
+        state.misfits.append((use, str(misfit)))
     for graph in inner:
         entries = _entries(graph)
         for position, name in enumerate(v.name for v in graph.proto.input):

@@ -19,7 +19,7 @@ from vexlint.values import Place, PlaceKind
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-    from vexlint.model.kinds import Kind, Use, Way
+    from vexlint.model.kinds import Flow, Kind, Use, Way
     from vexlint.model.shapes import Shape
     from vexlint.model.wire import Stripped
 
@@ -348,7 +348,12 @@ class Model:
 
     @cached_property
     def uses(self) -> list[Use]:
-        """Every node with the types and ranks of what it reads, as far as one walk tells (see `kinds.walk`)."""
+        """Every node with the types and sizes of what it reads, as far as one walk tells (see `kinds.walk`)."""
+        return self.flow.uses
+
+    @cached_property
+    def flow(self) -> Flow:
+        """What one walk forward finds: uses, sizes that cannot go together, values."""
         from vexlint.model.kinds import walk
 
         return walk(self)
