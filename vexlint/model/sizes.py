@@ -31,7 +31,6 @@ NUMPY = """
     Mul Or Pow StringConcat Sub Sum Where Xor
 """
 BROADCAST = frozenset(NUMPY.split())
-# Operators whose sizes follow from those of their inputs alone, whatever their attributes say
 LATER = ("Sum", "Mean", "Max", "Min")  # from opset 8 on, the others from 7
 
 
