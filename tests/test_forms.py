@@ -87,7 +87,7 @@ FLAWED = """
     d = LeakyRelu <alpha = 0.1> (c)
     e = Concat (d, b)
     f = LeakyRelu <alpha = 0.2, slope = 3> (e)
-    h = Softmax <axis = 7> (f)
+    h = Softmax <axis = 7> (d)
     i = Softmax <axis = 1> (h)
     j = Softmax <axis = 7> (i)
     k = Not (j)

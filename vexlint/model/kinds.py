@@ -215,6 +215,8 @@ def _computed(use: Use, schema: schemas.Operator, count: int) -> tuple[list[Kind
     """What a standard node makes, and why its inputs cannot go together ("" where they can)."""
     node, _, inputs = use
     types = list(output_types(schema, [kind.type for kind in inputs], count, _said_type(node, inputs)))
+    if len(inputs) < schema.min_inputs:
+        return [Kind(kind, None) for kind in types], ""
     try:
         made = sizes.outputs(node, inputs, count)
     except Misfit as misfit:
@@ -308,12 +310,10 @@ def _call(state: _Walk, key: FunctionKey, inputs: tuple[Kind, ...]) -> list[Kind
 
 def _control(state: _Walk, use: Use, inner: list[Graph], known: Mapping[str, Kind]) -> list[Kind]:
     """What If, Loop and Scan make; of loops the type only, for a rank may change from turn to turn."""
-    node, _, inputs = use
+    node, schema, inputs = use
     results = []
-    try:
-        sizes.outputs(node, inputs, 0)
-    except Misfit as misfit:
-        state.misfits.append((use, str(misfit)))
+    if schema is not None and (flaw := _computed(use, schema, 0)[1]):
+        state.misfits.append((use, flaw))
     for graph in inner:
         entries = _entries(graph)
         for position, name in enumerate(v.name for v in graph.proto.input):
