@@ -26,14 +26,7 @@ EVERY = rulebook.select(rulebook.load(), ["ALL"], [])
 DUE = [(case, verdict, target) for case in CASES for verdict in case.verdicts for target in verdict.targets or ("",)]
 # What is due and not found yet, with the reason; a row that comes to hold has to leave the list
 NOT_YET = {
-    "custom_trt_efficientnms-VEX506-tensorrt@10.13": "VEX506 is not written: VEX101 speaks",
-    "custom_ms_fusedconv-VEX103-tensorrt@10.13": "VEX103 is not written: VEX101 speaks",
-    "custom_ms_fusedconv-VEX103-opencv@5.0": "VEX103 is not written: VEX101 speaks",
-    "custom_ms_fusedconv-VEX103-rknn": "VEX103 is not written: VEX101 speaks",
     "custom_sequence_split_at-VEX110-opencv@5.0": "the probes of OpenCV say nothing of sequences",
-    "function_torchlib_local-VEX109-openvino@2026.4": "VEX109 is not written",
-    "function_torchlib_local-VEX109-opencv@5.0": "VEX109 is not written",
-    "function_torchlib_local-VEX109-tensorrt@8.6": "VEX109 is not written",
     "train_batchnorm_mode1-VEX107-tensorrt@10.13": "no table says it of TensorRT: a warning for all",
     "scatternd_reduction_none_attr-VEX207-tensorrt@10.7": "one report, in no table yet",
     "scatternd_duplicate_indices-VEX207-tensorrt@10.13": "no condition of tables looks for equal rows",
@@ -62,7 +55,6 @@ NOT_YET = {
     "dtype_uint8_input_transpose_first-VEX601-tensorrt@10.13": "documented types are shown, not judged",
     "dtype_topk_int32-VEX207-tensorrt@8.5": "documented types are shown, not judged",
     "order_not_topological-VEX703-opencv@5.0": "VEX703 asks no table yet",
-    "custom_ms_fusedconv, no error for openvino@2026.4": "VEX103 is not written: VEX101 speaks",
     "resize_fp16_scales, no error for openvino@2026.4": "VEX305 speaks for every runtime",
 }
 SILENT = [(case, target) for case in CASES for target in case.silent_on]

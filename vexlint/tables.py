@@ -132,8 +132,9 @@ class Target:
 
     lacking: what happens to an operator the table refuses: "refuses" the model, or "falls-back" to the CPU.
     functions: whether it runs a file's own functions. ignores_domain: it looks at an operator's name only (A `Mish` of
-    any domain is Mish). contrib: operators of other domains it is known to run, as "domain::Op". element_types: those
-    it has at all, () where unknown. plugins: operators ("domain::Op") its user brings.
+    any domain is Mish). contrib: operators of other domains it runs, as "domain::Op"; with "domain::*" it may run more
+    of that domain than anybody listed. element_types: those it has at all, () where unknown. plugins: operators
+    ("domain::Op") its user brings.
     """
 
     runtime: str
@@ -171,6 +172,10 @@ class Target:
             where = f"target {self}: {key}: "
             self.asked[key] = None if entry is None else _operator(entry, self.evidence, where)
         return self.asked[key]
+
+    def takes(self, domain: str, op: str) -> bool:
+        """Whether it may run an operator outside the standard: a list that ends in "domain::*" is not complete."""
+        return not self.contrib.isdisjoint((f"{domain}::{op}", f"{domain}::*"))
 
     def operators(self) -> Iterator[str]:
         """The operators the table lists, as "Op" or "domain::Op"."""

@@ -29,7 +29,7 @@ def _argument_hits(model: Model) -> Iterator[Hit]:
         required = set[str]()
         for node in nodes:
             if node.graph is not graph:
-                graph, schema = node.graph, node.schema
+                graph, schema = node.graph, node.schema or schemas.contrib(domain, op)
                 required = {a.name for a in schema.attributes.values() if a.required} if schema else set()
             if schema is None or schema.deprecated:
                 continue  # another rule speaks of it
@@ -46,10 +46,10 @@ def _argument_hits(model: Model) -> Iterator[Hit]:
 
 
 def _absent(node: Node, schema: schemas.Operator, name: str) -> Hit:
-    opset, kind = node.graph.opsets[node.domain], schema.attributes[name].type
+    kind = schema.attributes[name].type
     return Hit(
         node.place,
-        f"{node.op} lacks its attribute {name!r} ({kind}), which has no default at opset {opset}",
+        f"{node.op} lacks its attribute {name!r} ({kind}), which has no default{_at(node)}",
         WITHOUT,
         data={"attribute": name},
     )
@@ -57,7 +57,7 @@ def _absent(node: Node, schema: schemas.Operator, name: str) -> Hit:
 
 def _input_flaw(node: Node, schema: schemas.Operator) -> str | None:
     names = node.proto.input
-    count, where = len(names), f"{node.op} at opset {node.graph.opsets[node.domain]}"
+    count, where = len(names), f"{node.op}{_at(node)}"
     if count > schema.max_inputs:
         return f"{where} takes {_at_most(schema.max_inputs, 'input')}, here it has {count}"
     for position, formal in enumerate(schema.inputs[:count]):
@@ -74,7 +74,7 @@ def _input_flaw(node: Node, schema: schemas.Operator) -> str | None:
 
 def _output_flaw(node: Node, schema: schemas.Operator) -> str | None:
     names = node.proto.output
-    count, where = len(names), f"{node.op} at opset {node.graph.opsets[node.domain]}"
+    count, where = len(names), f"{node.op}{_at(node)}"
     if count > schema.max_outputs:
         return f"{where} makes {_at_most(schema.max_outputs, 'output')}, here it has {count}"
     for position, formal in enumerate(schema.outputs[:count]):
@@ -83,6 +83,11 @@ def _output_flaw(node: Node, schema: schemas.Operator) -> str | None:
     if count < schema.min_outputs:
         return f"{where} makes at least {schema.min_outputs} outputs, here it has {count}"
     return None
+
+
+def _at(node: Node) -> str:
+    opset = node.graph.opsets.get(node.domain)
+    return f" at opset {opset}" if opset is not None else ""
 
 
 def _at_most(limit: int, word: str) -> str:
@@ -195,7 +200,7 @@ def _type_hits(model: Model) -> Iterator[Hit]:
 
 def _type_flaw(use: Use, schema: schemas.Operator) -> str | None:
     bound: dict[str, tuple[int, str, str]] = {}
-    where = f"{use.node.op} at opset {use.node.graph.opsets[use.node.domain]}"
+    where = f"{use.node.op}{_at(use.node)}"
     for position, (formal, kind) in enumerate(formals(schema.inputs, [k.type for k in use.inputs])):
         if not kind:
             continue

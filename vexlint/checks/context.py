@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from vexlint.config import Contract, Plugin
 from vexlint.tables import Target
+from vexlint.targets import covers
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +38,8 @@ class Context:
         """The plugin entry that allows a custom operator, None where no entry names it."""
         names = (f"{domain}::{op}",) if domain else (f"ai.onnx::{op}", f"::{op}", op)
         return next((p for p in self.plugins if p.operator in names), None)
+
+    def covered(self, domain: str, op: str, target: Target) -> bool:
+        """Whether an allowed plugin brings a custom operator to this target."""
+        plugin = self.plugin(domain, op)
+        return plugin is not None and (not plugin.targets or any(covers(name, target) for name in plugin.targets))

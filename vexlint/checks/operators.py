@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vexlint.checks import plugins
 from vexlint.checks.context import Context
+from vexlint.checks.foreign import is_runtimes_own, lookalikes
 from vexlint.composites import find, load
 from vexlint.model import schemas
 from vexlint.model.model import Model
-from vexlint.targets import covers
 from vexlint.values import Hit, Severity
 
 # Domains and operators by which exporters write what they found no ONNX form for
@@ -17,8 +18,7 @@ FALLBACK_OPERATORS = ("ATen", "PyOp", "PythonOp", "PyOpPlaceholder", "Placeholde
 TORCH_LIBRARIES = ("pkg.onnxscript.torch_lib", "onnxscript.atenlib", "pkg.torch")
 # What the well-known domains outside the standard are, and the way out
 DOMAINS = {
-    "com.microsoft": "an operator of ONNX Runtime's own, written by its optimiser: ship the file from before the "
-    "optimisation, or run it on ONNX Runtime only",
+    "com.microsoft": "ONNX Runtime 1.32 has no such operator: correct the name, or ship the library that brings it",
     "mmdeploy": "an operator of MMDeploy's runtime libraries: ship them, or export with a standard twin",
     "mmcv": "an operator of MMCV's runtime library: ship it, or export with a standard twin",
     "TRT": "a TensorRT plugin: it runs there and nowhere else",
@@ -35,7 +35,7 @@ EARLY = {("", "LayerNormalization")}
 def custom_node(model: Model, context: Context) -> Iterator[Hit]:
     """VEX101: an operator of neither the standard nor a function of the model; one hit a (domain, operator)."""
     for (domain, op), nodes in model.operators.items():
-        if not model.is_foreign(domain, op) or _left_behind(domain, op, context):
+        if not model.is_foreign(domain, op) or _another_rule(model, domain, op, context):
             continue
         refusing = _without_plugin(domain, op, context)
         if refusing == []:
@@ -50,7 +50,6 @@ def custom_node(model: Model, context: Context) -> Iterator[Hit]:
                 nodes[0].place,
                 message,
                 way_out,
-                severity=_grade(domain, context),
                 fix="safe" if composite else "none",
                 more=more,
                 count=len(nodes),
@@ -59,6 +58,16 @@ def custom_node(model: Model, context: Context) -> Iterator[Hit]:
             for target in refusing or ():
                 text = f"{message}; the plugin that the configuration allows is not for {target}"
                 yield Hit(nodes[0].place, text, way_out, target, "refuses", more=more, count=len(nodes))
+
+
+def _another_rule(model: Model, domain: str, op: str, context: Context) -> bool:
+    """Whether VEX104, VEX103, VEX506 or VEX105 says what kind of foreign operator this is."""
+    return (
+        _left_behind(domain, op, context)
+        or is_runtimes_own(domain, op)
+        or op in plugins.SUPPRESSORS
+        or bool(lookalikes(model, domain, op, context))
+    )
 
 
 def _left_behind(domain: str, op: str, context: Context) -> bool:
@@ -116,19 +125,11 @@ def deprecated_operator(model: Model, context: Context) -> Iterator[Hit]:
                 )
 
 
-def _grade(domain: str, context: Context) -> Severity | None:
-    """A warning for ONNX Runtime's own operators unless another runtime was named, else the page's."""
-    others = any(t.named and t.runtime not in ("onnx", "onnxruntime") for t in context.targets)
-    return Severity.WARNING if domain == "com.microsoft" and not others else None
-
-
 def _without_plugin(domain: str, op: str, context: Context) -> list[str] | None:
     """The targets that an allowed plugin does not cover, [] where it covers all; None where no plugin is allowed."""
-    plugin = context.plugin(domain, op)
-    if plugin is None:
+    if context.plugin(domain, op) is None:
         return None
-    runtimes = [t for t in context.targets if t.runtime != "onnx"]
-    return [str(t) for t in runtimes if plugin.targets and not any(covers(name, t) for name in plugin.targets)]
+    return [str(t) for t in context.targets if t.runtime != "onnx" and not context.covered(domain, op, t)]
 
 
 def _stranger(domain: str, op: str) -> tuple[str, str]:

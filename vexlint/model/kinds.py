@@ -134,7 +134,7 @@ def _graph(state: _Walk, graph: Graph, known: Scope) -> list[Kind]:
         inputs = tuple([known.get(name, UNKNOWN) for name in proto.input])
         name_of = (proto.domain, proto.op_type)
         if name_of not in schema_of:
-            schema_of[name_of] = node.schema
+            schema_of[name_of] = node.schema or schemas.contrib(*name_of)
         use = Use(node, schema_of[name_of], inputs)
         state.uses.append(use)
         if inner and node.index in inner:
@@ -172,7 +172,8 @@ def _made(state: _Walk, use: Use) -> list[Kind]:
     if by_kinds and (known := state.made.get(way)) is not None:
         return known
     types = output_types(schema, [kind.type for kind in inputs], count, _said_type(node, inputs))
-    rank = ranks.outputs(node, [kind.rank for kind in inputs], count)
+    contrib = schema.domain.startswith(schemas.CONTRIB)
+    rank = [None] * count if contrib else ranks.outputs(node, [kind.rank for kind in inputs], count)
     made = [Kind(t, r) for t, r in zip(types, rank, strict=True)]
     if by_kinds:
         state.made[way] = made
