@@ -22,7 +22,12 @@ SEQUENCES = frozenset({
     "SequenceMap", "SplitToSequence", "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement",
 })  # fmt: skip
 QUANTIZED = frozenset({"DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger"})
-DATA_DEPENDENT = frozenset({"NonZero", "Unique", "Compress"})
+# Operators whose number of output rows depends on the numbers, not the shapes, of their inputs
+BY_VALUE = ("NonZero", "NonMaxSuppression", "Unique", "Compress", "StringNormalizer", "StringSplit")
+LAYERS = frozenset({
+    "Conv", "ConvTranspose", "DeformConv", "Gemm", "GridSample", "GRU", "LSTM", "MatMul", "MaxRoiPool", "QLinearConv",
+    "RNN", "RoiAlign",
+})  # fmt: skip
 WIDE = frozenset({"double", "int64", "uint64", "uint8", "bool"})
 SHAPE_READERS = frozenset({"Shape", "Size"})
 WALK = 200  # nodes looked at upstream before "does it vary?" stays open
@@ -94,9 +99,25 @@ def _lacking(node: Node, target: Target, since: int, reason: str, entry: Operato
         rule = "VEX110"
     elif node.op in QUANTIZED:
         rule = "VEX605"
-    elif node.op in DATA_DEPENDENT and target.dynamic_shapes == "static":
+    elif node.op == "NonMaxSuppression" and layers_after(node):
+        rule = "VEX509"
+    elif node.op in BY_VALUE and target.dynamic_shapes == "static":
         rule = "VEX405"
     return Judgement(verdict, rule, reason, {"evidence": entry.evidence, "version": since})
+
+
+def layers_after(node: Node) -> tuple[str, ...]:
+    """The operators that compute with what a node makes, in its graph and those around it: more than a rest of
+    sorting and picking that can be left to the application."""
+    found: dict[str, None] = {}
+    graph, names = node.graph, node.outputs
+    while True:
+        made = graph.downstream(n for n in names if n)
+        found.update((n.op, None) for n in graph.nodes if n.op in LAYERS and not made.isdisjoint(graph.reads(n)))
+        owner = graph.owner
+        if owner is None or made.isdisjoint(graph.results):
+            return tuple(found)
+        graph, names = owner.graph, owner.outputs
 
 
 def _judgement(limit: Restriction, target: Target, entry: Operator, since: int) -> Judgement:
