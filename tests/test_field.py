@@ -54,7 +54,6 @@ NOT_YET = {
     "dtype_double_weights-VEX601-rknn": "an info: its table names no types that are refused",
     "dtype_uint8_input_transpose_first-VEX601-tensorrt@10.13": "documented types are shown, not judged",
     "dtype_topk_int32-VEX207-tensorrt@8.5": "documented types are shown, not judged",
-    "order_not_topological-VEX703-opencv@5.0": "VEX703 asks no table yet",
     "resize_fp16_scales, no error for openvino@2026.4": "VEX305 speaks for every runtime",
 }
 SILENT = [(case, target) for case in CASES for target in case.silent_on]
