@@ -43,7 +43,7 @@ class Limit:
 class Restriction:
     """A condition under which a node is not simply run. Every part that is given has to hold, and to be known to hold.
 
-    versions: schema versions it is about, () for all.
+    versions: schema versions it is about, () for all; opset: the file imports this one or a later one.
     attribute: the attribute (with the schema's default) is one of these; only: it is known and none of these.
     present: the node writes the attribute; ones: the list holds something else than ones; positive: the number is > 0.
     given: these inputs are given; outputs: one of these outputs is asked for.
@@ -56,6 +56,7 @@ class Restriction:
     """
 
     versions: tuple[int, ...] = ()
+    opset: int = 0
     attribute: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     present: tuple[str, ...] = ()
@@ -263,7 +264,7 @@ def restriction(entry: Any, where: str) -> Restriction:
     _keys(entry, _RESTRICTION, where)
     made: dict[str, Any] = {}
     for key, value in entry.items():
-        if key in ("verdict", "rule", "why", "seen", "axis_inside", "shrinks"):
+        if key in ("verdict", "rule", "why", "seen", "axis_inside", "shrinks", "opset"):
             made[key] = value
         elif key in ("attribute", "only"):
             made[key] = {name: _listed(v, f"{where}{key}.{name}") for name, v in _table(value, where + key).items()}

@@ -64,7 +64,8 @@ def judge(node: Node, target: Target) -> tuple[Judgement, ...]:
         return changed
     if (reason := entry.reason(since)) is not None:
         return (_lacking(node, target, since, reason, entry), *changed)
-    found = [_judgement(limit, target, entry, since) for limit in entry.limits if _holds(limit, node, since)]
+    met = [_judgement(limit, target, entry, since) for limit in entry.limits if _holds(limit, node, since)]
+    found = {(one.rule, one.why): one for one in met}.values()  # several limits may say one thing
     return (*found, *_refused_types(node, target, entry, schema), *changed)
 
 
@@ -158,6 +159,7 @@ def _holds(limit: Restriction, node: Node, since: int) -> bool:
     """Whether every part of a condition is met; the cheap parts first, those that may start inference last."""
     return (
         (not limit.versions or since in limit.versions)
+        and node.graph.opsets.get("", 0) >= limit.opset
         and all(node.attribute(name) in values for name, values in limit.attribute.items())
         and all(_other(node.attribute(name), values) for name, values in limit.only.items())
         and all(any(a.name == name for a in node.proto.attribute) for name in limit.present)
@@ -244,7 +246,8 @@ def _depends_on_data(value: Value) -> bool:
 
 def describe(limit: Restriction) -> str:
     """A condition in words: "mode=cubic", "input 1 is not a constant"."""
-    parts = [f"{name}={' or '.join(map(str, values))}" for name, values in limit.attribute.items()]
+    parts = [f"opset {limit.opset} or later"] if limit.opset else []
+    parts += [f"{name}={' or '.join(map(str, values))}" for name, values in limit.attribute.items()]
     parts += [f"{name} other than {', '.join(map(str, values))}" for name, values in limit.only.items()]
     parts += [f"{name} is written" for name in limit.present]
     parts += [f"{name} other than 1" for name in limit.ones]

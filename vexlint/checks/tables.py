@@ -112,6 +112,15 @@ def opset_above(model: Model, context: Context) -> Iterator[Hit]:
 
 def _beyond(target: Target, domain: str, version: int, limit: Limit) -> Hit:
     refused = limit.basis == "enforced"
+    if limit.max == 0:
+        return Hit(
+            Place("import", name=domain, domain=domain),
+            f"{target} has no operators of {domain}",
+            "training operators and previews of the standard are not for inference: export without them",
+            str(target),
+            "refuses",
+            data={"version": version, "limit": 0, "basis": limit.basis},
+        )
     what = "and refuses others" if refused else "as its makers say; a newer one is read as if it were that"
     return Hit(
         Place("import", name=domain or "ai.onnx", domain=domain),
