@@ -27,11 +27,7 @@ DUE = [(case, verdict, target) for case in CASES for verdict in case.verdicts fo
 # What is due and not found yet, with the reason; a row that comes to hold has to leave the list
 NOT_YET = {
     "custom_sequence_split_at-VEX110-opencv@5.0": "the probes of OpenCV say nothing of sequences",
-    "train_batchnorm_mode1-VEX107-tensorrt@10.13": "no table says it of TensorRT: a warning for all",
-    "scatternd_reduction_none_attr-VEX207-tensorrt@10.7": "one report, in no table yet",
     "scatternd_duplicate_indices-VEX207-tensorrt@10.13": "no condition of tables looks for equal rows",
-    "einsum_three_inputs-VEX207-tensorrt@10.7": "a remark in the table, not a condition",
-    "pad_reflect-VEX207-tensorrt@7.2": "a remark in the table, not a condition",
     "pad_reflect-VEX207-coreml": "a remark in the table, not a condition",
     "pre_nhwc_input_transpose-VEX804-contract": "the deployment record (8xx) comes later",
     "pre_channel_flip_in_graph-VEX803-contract": "the deployment record (8xx) comes later",
@@ -42,18 +38,14 @@ NOT_YET = {
     "resize_default_nearest_26_to_64-VEX303-openvino@2026.4": "the size of the difference was never measured",
     "resize_bilinear_asymmetric_shift-VEX301": "only a contract can tell that it is wrong",
     "resize_tf_crop_and_resize-VEX304-opencv@5.0": "every probe of the mode had other reasons to fail",
-    "resize_scales_from_shape_math-VEX305-tensorrt@8.4": "made from a shape, which tables take for a constant",
     "resize_scales_from_shape_math-VEX305-coreml": "made from a shape, which tables take for a constant",
     "resize_fractional_output_size-VEX305": "fractional sizes are not looked at",
     "dyn_if_rank_mismatch-VEX405-tensorrt@8.6": "VEX405 speaks for targets of static shapes only",
-    "dyn_topk_runtime_k-VEX507-tensorrt@8.5": "made from a shape, which tables take for a constant",
     "nms_cxcywh_but_corner_mode-VEX503": "VEX503 is not written",
     "nms_batch_flattened_output-VEX505": "VEX505 is not written",
     "nms_class_offset_too_small-VEX504": "VEX504 is not written",
     "dtype_double_weights-VEX601-tensorrt@10.13": "an info: its table names no types that are refused",
     "dtype_double_weights-VEX601-rknn": "an info: its table names no types that are refused",
-    "dtype_uint8_input_transpose_first-VEX601-tensorrt@10.13": "documented types are shown, not judged",
-    "dtype_topk_int32-VEX207-tensorrt@8.5": "documented types are shown, not judged",
     "resize_fp16_scales, no error for openvino@2026.4": "VEX305 speaks for every runtime",
 }
 SILENT = [(case, target) for case in CASES for target in case.silent_on]

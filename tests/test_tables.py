@@ -82,8 +82,9 @@ def test_a_limit_names_attributes_and_inputs_the_operator_has(path: Path) -> Non
             versions = [schemas.operator(domain, op, v) for v in limit.versions or history]
             names = {a for v in versions if v for a in v.attributes}
             assert {*limit.attribute, *limit.only, *limit.present, *limit.ones, *limit.positive} <= names, key
-            inputs = max(len(v.inputs) for v in versions if v)
-            assert all(i < inputs for i in (*limit.given, *limit.varies, *limit.nonzero, *limit.above)), key
+            inputs = max(v.max_inputs for v in versions if v)
+            positions = (*limit.given, *limit.varies, *limit.computed, *limit.nonzero, *limit.above)
+            assert all(i < inputs for i in positions), key
 
 
 def test_differences_are_of_known_runtimes_versions_and_operators() -> None:
@@ -193,6 +194,22 @@ HEADER = '<ir_version: 8, opset_import: ["" : {opset}]> g ({inputs}) => ({output
          "y = SequenceAt(s, i)", ["refuses VEX110", "refuses VEX110"]),
         ("tensorrt-rtx", 15, "float[1,2,3,3] x, float[2] a, float[2] m", "float[1,2,3,3] y",
          "y, b, c = BatchNormalization<training_mode = 1>(x, a, a, m, a)", ["refuses VEX107"]),
+        ("tensorrt@8.5", 13, "float[1,n] x", "float[1,k] y", "s = Shape(x) i = Constant<value_ints = [1]>() "
+         "k = Gather(s, i) y, at = TopK(x, k)", ["refuses VEX507"]),
+        ("tensorrt@8.5", 13, "float[1,n] x", "float[1,k] y", "s = Shape(x) i = Constant<value_ints = [0]>() "
+         "k = Gather(s, i) y, at = TopK(x, k)", []),  # that axis is closed
+        ("tensorrt@8.6", 13, "float[1,n] x", "float[1,k] y", "s = Shape(x) i = Constant<value_ints = [1]>() "
+         "k = Gather(s, i) y, at = TopK(x, k)", []),
+        ("tensorrt@8.5", 11, "int32[1,9] x", "int32[1,3] y", "k = Constant<value = int64[1] {3}>() y, i = TopK(x, k)",
+         ["refuses VEX207"]),
+        ("tensorrt@10.7", 13, "float[2,3] x", "float[2,2] y", 'y = Einsum<equation = "ab,cb->ac">(x, x)', []),
+        ("tensorrt@10.7", 13, "float[2,3] x", "float[2,3] y", 'y = Einsum<equation = "ab,cb,cd->ad">(x, x, x)',
+         ["refuses VEX207"]),
+        ("tensorrt@8.0", 13, "float[1,1,4,4] x, int64[8] p", "float y", 'y = Pad<mode = "reflect">(x, p)',
+         ["refuses VEX207"]),
+        ("tensorrt@8.2", 13, "float[1,1,4,4] x, int64[8] p", "float y", 'y = Pad<mode = "reflect">(x, p)', []),
+        ("tensorrt@10.13", 13, "uint8[2,3] x", "float[3,2] y", "f = Cast<to = 1>(x) y = Transpose(f)", []),
+        ("tensorrt@10.13", 13, "uint8[2,3] x", "uint8[3,2] y", "y = Transpose(x)", ["refuses VEX601"]),
         # versions, types and opsets without a kernel
         ("onnxruntime", 22, "float[2,3] x", "float[2,3] y", "y = RandomUniformLike(x)", ["refuses VEX207"]),
         ("onnxruntime", 21, "float[2,3] x", "float[2,3] y", "y = RandomUniformLike(x)", []),

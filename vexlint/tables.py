@@ -48,6 +48,7 @@ class Restriction:
     present: the node writes the attribute; ones: the list holds something else than ones; positive: the number is > 0.
     given: these inputs are given; outputs: one of these outputs is asked for.
     varies: of these inputs those that are given depend on what the caller feeds (at least one is given).
+    computed: as varies, and sizes that depend on open axes of the file's inputs count, too.
     axis_inside: `axis` is known not to be the last one; shrinks: input 1 is a constant with an element below 1.
     nonzero: the input is a constant with an element other than 0; above: … with a first element larger than this.
     types, ranks: the input has one of these element types, ranks; ranks_only: its rank is known and none of these.
@@ -67,6 +68,7 @@ class Restriction:
     axis_inside: bool = False
     shrinks: bool = False
     varies: tuple[int, ...] = ()
+    computed: tuple[int, ...] = ()
     nonzero: tuple[int, ...] = ()
     above: Mapping[int, int] = field(default_factory=dict)
     types: Mapping[int, tuple[str, ...]] = field(default_factory=dict)

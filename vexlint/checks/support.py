@@ -171,6 +171,7 @@ def _holds(limit: Restriction, node: Node, since: int) -> bool:
         and all((_constant(node, i) or [0])[0] > most for i, most in limit.above.items())
         and (not limit.shrinks or any(x < 1 for x in _constant(node, 1)))
         and (not limit.varies or _vary(node, limit.varies))
+        and (not limit.computed or _vary(node, limit.computed, True))
         and all(_type(node, i) in types for i, types in limit.types.items())
         and all(_rank(node, i) in ranks for i, ranks in limit.ranks.items())
         and all(_other(_rank(node, i), ranks) for i, ranks in limit.ranks_only.items())
@@ -223,25 +224,41 @@ def _inside(node: Node) -> bool:
     return any(size != 1 for size in shape.dims[axis % len(shape.dims) + 1 :])
 
 
-def _vary(node: Node, positions: tuple[int, ...]) -> bool:
+def _vary(node: Node, positions: tuple[int, ...], sizes: bool = False) -> bool:
     given = [v for i in positions if (v := node.input(i)) is not None]
-    return bool(given) and all(_depends_on_data(value) for value in given)
+    return bool(given) and all(_depends_on_data(value, node, sizes) for value in given)
 
 
-def _depends_on_data(value: Value) -> bool:
-    """Whether a value is surely made from what a caller feeds, not from constants and shapes alone."""
-    graph, row, seen = value.home, [value.name], 0
+def _depends_on_data(value: Value, reader: Node, sizes: bool) -> bool:
+    """Whether a value is surely made from what a caller feeds, not from constants and shapes alone; with `sizes` an
+    open axis of an input counts as fed."""
+    graph, row, seen = value.home, [(value.name, reader)], 0
     if graph is None or graph.is_function or graph.owner is not None:
         return False
     while row and seen < WALK:
-        name = row.pop()
+        name, reader = row.pop()
         seen += 1
         if name in graph.inputs:
             return True
         maker = graph.producers.get(name)
-        if maker is not None and maker.op not in SHAPE_READERS:
-            row += graph.reads(maker)
+        if maker is None:
+            continue
+        if maker.op not in SHAPE_READERS:
+            row += [(read, maker) for read in graph.reads(maker)]
+        elif sizes and _reads_open_axis(maker, reader):
+            return True
     return False
+
+
+def _reads_open_axis(shape: Node, reader: Node) -> bool:
+    """Whether what is read of a Shape is an axis that the file leaves open; False where it does not say."""
+    source = shape.input(0)
+    stated = source.stated if source is not None else None
+    if stated is None:
+        return False
+    picked = _constant(reader, 1) if reader.op == "Gather" and shape.op == "Shape" else []
+    axes = picked if all(-stated.rank <= i < stated.rank for i in picked) else []
+    return any(stated.size(i) is None for i in axes or range(stated.rank))
 
 
 def describe(limit: Restriction) -> str:
@@ -255,6 +272,7 @@ def describe(limit: Restriction) -> str:
     parts += [f"input {i} is given" for i in limit.given]
     parts += [f"output {' or '.join(map(str, limit.outputs))} is used"] if limit.outputs else []
     parts += [f"input {' and '.join(map(str, limit.varies))} not constant"] if limit.varies else []
+    parts += [f"input {' and '.join(map(str, limit.computed))} is computed"] if limit.computed else []
     parts += [f"input {i} is not 0" for i in limit.nonzero]
     parts += [f"input {i} above {most}" for i, most in limit.above.items()]
     parts += [f"input {i} of type {' or '.join(types)}" for i, types in limit.types.items()]
