@@ -116,7 +116,7 @@ def _beyond(target: Target, domain: str, version: int, limit: Limit) -> Hit:
         return Hit(
             Place("import", name=domain, domain=domain),
             f"{target} has no operators of {domain}",
-            "training operators and previews of the standard are not for inference: export without them",
+            "export without them: what trains, previews the standard, or is no network is left to another runtime",
             str(target),
             "refuses",
             data={"version": version, "limit": 0, "basis": limit.basis},
