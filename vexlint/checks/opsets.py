@@ -60,7 +60,7 @@ def unused_import(model: Model, context: Context) -> Iterator[Hit]:
             continue
         for target in context.targets:
             limit = target.opsets.get(domain)
-            if limit is not None and limit.max and limit.basis == "enforced" and version > limit.max:
+            if limit is not None and limit.max is not None and limit.basis == "enforced" and version > limit.max:
                 yield Hit(
                     _place(domain),
                     f"{target} reads {domain or 'ai.onnx'} up to {limit.max} and refuses this import of {version}, "

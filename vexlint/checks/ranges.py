@@ -102,9 +102,9 @@ def _quantized(use: Use, written: Written) -> str | None:
 
 def _each_axis(use: Use, written: Written) -> str | None:
     rank = use.inputs[0].rank if use.inputs else None
-    if rank is None or not (axes := ranks.axes(use.node)):
-        return None
     op = use.node.op
+    if rank is None or not (axes := ranks.axes(use.node)) or (rank == 0 and op.startswith("Reduce")):
+        return None  # runtimes hand a number without axes on, whatever the axes
     room, whose = (rank + len(axes), "the output of Unsqueeze") if op == "Unsqueeze" else (rank, op)
     for axis in axes:
         if (text := _outside("axes", axis, room, whose)) is not None:

@@ -112,15 +112,6 @@ def opset_above(model: Model, context: Context) -> Iterator[Hit]:
 
 def _beyond(target: Target, domain: str, version: int, limit: Limit) -> Hit:
     refused = limit.basis == "enforced"
-    if limit.max == 0:
-        return Hit(
-            Place("import", name=domain, domain=domain),
-            f"{target} has no operators of {domain}",
-            "export without them: what trains, previews the standard, or is no network is left to another runtime",
-            str(target),
-            "refuses",
-            data={"version": version, "limit": 0, "basis": limit.basis},
-        )
     what = "and refuses others" if refused else "as its makers say; a newer one is read as if it were that"
     return Hit(
         Place("import", name=domain or "ai.onnx", domain=domain),
