@@ -117,8 +117,24 @@ def gate_in_full(m: ModelProto) -> None:
         m.graph.node.append(made)
 
 
+def fused(m: ModelProto) -> None:
+    m.graph.node.append(node("QuickGelu", "ballast", "q", name="quick", domain="com.microsoft", alpha=1.5))
+    m.opset_import.add(domain="com.microsoft", version=1)
+
+
+def unfused(m: ModelProto) -> None:
+    alpha = helper.make_node("Constant", [], ["quick/Constant_output_0"], name="quick/Constant")
+    alpha.attribute.add(name="value", type=4).t.CopyFrom(TensorProto(data_type=1, raw_data=np.float32(1.5).tobytes()))
+    scaled = node("Mul", "ballast quick/Constant_output_0", "quick/Mul_output_0", name="quick/Mul")
+    sigmoid = node("Sigmoid", "quick/Mul_output_0", "quick/Sigmoid_output_0", name="quick/Sigmoid")
+    for made in (alpha, scaled, sigmoid, node("Mul", "ballast quick/Sigmoid_output_0", "q", name="quick/Mul_1")):
+        made.metadata_props.add(key="vexlint.composite", value="com.microsoft::QuickGelu -> QuickGelu")
+        m.graph.node.append(made)
+
+
 GRAFTS = {
     "VEX101": Graft(gate, gate_in_full, composites={"acme::SiLU": "SiLU"}),
+    "VEX103": Graft(fused, unfused),
     "VEX205": Graft(classical(imported=False), classical(imported=True)),
     "VEX206": Graft(newer, nothing),
     "VEX301": Graft(upsampled(CORNERS), upsampled(HALF), Contract("*", resize="half_pixel")),

@@ -26,19 +26,8 @@ EVERY = rulebook.select(rulebook.load(), ["ALL"], [])
 DUE = [(case, verdict, target) for case in CASES for verdict in case.verdicts for target in verdict.targets or ("",)]
 # What is due and not found yet, with the reason; a row that comes to hold has to leave the list
 NOT_YET = {
-    "custom_trt_efficientnms-VEX506-tensorrt@10.13": "VEX506 is not written: VEX101 speaks",
-    "custom_ms_fusedconv-VEX103-tensorrt@10.13": "VEX103 is not written: VEX101 speaks",
-    "custom_ms_fusedconv-VEX103-opencv@5.0": "VEX103 is not written: VEX101 speaks",
-    "custom_ms_fusedconv-VEX103-rknn": "VEX103 is not written: VEX101 speaks",
     "custom_sequence_split_at-VEX110-opencv@5.0": "the probes of OpenCV say nothing of sequences",
-    "function_torchlib_local-VEX109-openvino@2026.4": "VEX109 is not written",
-    "function_torchlib_local-VEX109-opencv@5.0": "VEX109 is not written",
-    "function_torchlib_local-VEX109-tensorrt@8.6": "VEX109 is not written",
-    "train_batchnorm_mode1-VEX107-tensorrt@10.13": "no table says it of TensorRT: a warning for all",
-    "scatternd_reduction_none_attr-VEX207-tensorrt@10.7": "one report, in no table yet",
     "scatternd_duplicate_indices-VEX207-tensorrt@10.13": "no condition of tables looks for equal rows",
-    "einsum_three_inputs-VEX207-tensorrt@10.7": "a remark in the table, not a condition",
-    "pad_reflect-VEX207-tensorrt@7.2": "a remark in the table, not a condition",
     "pad_reflect-VEX207-coreml": "a remark in the table, not a condition",
     "pre_nhwc_input_transpose-VEX804-contract": "the deployment record (8xx) comes later",
     "pre_channel_flip_in_graph-VEX803-contract": "the deployment record (8xx) comes later",
@@ -49,17 +38,11 @@ NOT_YET = {
     "resize_default_nearest_26_to_64-VEX303-openvino@2026.4": "the size of the difference was never measured",
     "resize_bilinear_asymmetric_shift-VEX301": "only a contract can tell that it is wrong",
     "resize_tf_crop_and_resize-VEX304-opencv@5.0": "every probe of the mode had other reasons to fail",
-    "resize_scales_from_shape_math-VEX305-tensorrt@8.4": "made from a shape, which tables take for a constant",
     "resize_scales_from_shape_math-VEX305-coreml": "made from a shape, which tables take for a constant",
     "resize_fractional_output_size-VEX305": "fractional sizes are not looked at",
     "dyn_if_rank_mismatch-VEX405-tensorrt@8.6": "VEX405 speaks for targets of static shapes only",
-    "dyn_topk_runtime_k-VEX507-tensorrt@8.5": "made from a shape, which tables take for a constant",
     "dtype_double_weights-VEX601-tensorrt@10.13": "an info: its table names no types that are refused",
     "dtype_double_weights-VEX601-rknn": "an info: its table names no types that are refused",
-    "dtype_uint8_input_transpose_first-VEX601-tensorrt@10.13": "documented types are shown, not judged",
-    "dtype_topk_int32-VEX207-tensorrt@8.5": "documented types are shown, not judged",
-    "order_not_topological-VEX703-opencv@5.0": "VEX703 asks no table yet",
-    "custom_ms_fusedconv, no error for openvino@2026.4": "VEX103 is not written: VEX101 speaks",
     "resize_fp16_scales, no error for openvino@2026.4": "VEX305 speaks for every runtime",
 }
 SILENT = [(case, target) for case in CASES for target in case.silent_on]

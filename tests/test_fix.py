@@ -95,6 +95,7 @@ ENDS = {"main": "x y", "then": "x bp", "other": "x dp", "body": "state out", "sc
 CORNERS = '<mode = "linear", coordinate_transformation_mode = "align_corners">'
 FRAGMENTS = {
     "VEX101": "{1} = com.acme.Mish ({0})",
+    "VEX103": "{1} = com.microsoft.QuickGelu ({0})",
     "VEX205": "{1} = ai.onnx.ml.Binarizer ({0})",
     "VEX301": """{1}_twice = Constant <value = float[4] {{1,1,2,2}}> ()
         {1}_up = Resize <mode = "linear", coordinate_transformation_mode = "align_corners"> ({0}, , {1}_twice)
@@ -102,7 +103,7 @@ FRAGMENTS = {
     "VEX701": '["n"] {1}_t = Abs ({0})\n ["n"] {1} = Neg ({1}_t)',
     "VEX703": "{1} = Neg ({1}_t)\n {1}_t = Abs ({0})",
 }
-STAGES = {"VEX101": "numbers", "VEX301": "meaning"}
+STAGES = {"VEX101": "numbers", "VEX103": "numbers", "VEX301": "meaning"}
 
 
 def upsampled(x: Array) -> Array:
@@ -120,6 +121,7 @@ def upsampled(x: Array) -> Array:
 
 COMPUTES: dict[str, Callable[[Array], Array]] = {
     "VEX101": lambda x: np.asarray(x * np.tanh(np.log1p(np.exp(x)))),
+    "VEX103": lambda x: x / (1 + np.exp(-1.702 * x)),
     "VEX205": lambda x: (x > 0).astype(np.float32),
     "VEX301": upsampled,
     "VEX701": lambda x: -np.abs(x),
@@ -129,7 +131,8 @@ COMPUTES: dict[str, Callable[[Array], Array]] = {
 
 def placed(code: str, place: str) -> str:
     fragments = {name: FRAGMENTS[code].format(*ends.split()) for name, ends in ENDS.items()}
-    return HEAD + PLACES[place].format(**fragments)
+    text = HEAD + PLACES[place].format(**fragments)
+    return text.replace('"com.acme"', '"com.microsoft"') if code == "VEX103" else text
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -22,6 +22,7 @@ from vexlint.model.read import read
 from vexlint.tables import Target
 from vexlint.values import VexlintError
 
+from . import support
 from .support import DETECTOR, load
 
 FILES = sorted((rules_folder() / "targets").glob("*-*.json"))
@@ -81,8 +82,9 @@ def test_a_limit_names_attributes_and_inputs_the_operator_has(path: Path) -> Non
             versions = [schemas.operator(domain, op, v) for v in limit.versions or history]
             names = {a for v in versions if v for a in v.attributes}
             assert {*limit.attribute, *limit.only, *limit.present, *limit.ones, *limit.positive} <= names, key
-            inputs = max(len(v.inputs) for v in versions if v)
-            assert all(i < inputs for i in (*limit.given, *limit.varies, *limit.nonzero, *limit.above)), key
+            inputs = max(v.max_inputs for v in versions if v)
+            positions = (*limit.given, *limit.varies, *limit.computed, *limit.nonzero, *limit.above)
+            assert all(i < inputs for i in positions), key
 
 
 def test_differences_are_of_known_runtimes_versions_and_operators() -> None:
@@ -192,6 +194,35 @@ HEADER = '<ir_version: 8, opset_import: ["" : {opset}]> g ({inputs}) => ({output
          "y = SequenceAt(s, i)", ["refuses VEX110", "refuses VEX110"]),
         ("tensorrt-rtx", 15, "float[1,2,3,3] x, float[2] a, float[2] m", "float[1,2,3,3] y",
          "y, b, c = BatchNormalization<training_mode = 1>(x, a, a, m, a)", ["refuses VEX107"]),
+        ("tensorrt@8.5", 13, "float[1,n] x", "float[1,k] y", "s = Shape(x) i = Constant<value_ints = [1]>() "
+         "k = Gather(s, i) y, at = TopK(x, k)", ["refuses VEX507"]),
+        ("tensorrt@8.5", 13, "float[1,n] x", "float[1,k] y", "s = Shape(x) i = Constant<value_ints = [0]>() "
+         "k = Gather(s, i) y, at = TopK(x, k)", []),  # that axis is closed
+        ("tensorrt@8.6", 13, "float[1,n] x", "float[1,k] y", "s = Shape(x) i = Constant<value_ints = [1]>() "
+         "k = Gather(s, i) y, at = TopK(x, k)", []),
+        ("tensorrt@8.5", 11, "int32[1,9] x", "int32[1,3] y", "k = Constant<value = int64[1] {3}>() y, i = TopK(x, k)",
+         ["refuses VEX207"]),
+        ("tensorrt@10.7", 13, "float[2,3] x", "float[2,2] y", 'y = Einsum<equation = "ab,cb->ac">(x, x)', []),
+        ("tensorrt@10.7", 13, "float[2,3] x", "float[2,3] y", 'y = Einsum<equation = "ab,cb,cd->ad">(x, x, x)',
+         ["refuses VEX207"]),
+        ("tensorrt@8.0", 13, "float[1,1,4,4] x, int64[8] p", "float y", 'y = Pad<mode = "reflect">(x, p)',
+         ["refuses VEX207"]),
+        ("tensorrt@8.2", 13, "float[1,1,4,4] x, int64[8] p", "float y", 'y = Pad<mode = "reflect">(x, p)', []),
+        ("tensorrt@10.13", 13, "uint8[2,3] x", "float[3,2] y", "f = Cast<to = 1>(x) y = Transpose(f)", []),
+        ("tensorrt@10.13", 13, "uint8[2,3] x", "uint8[3,2] y", "y = Transpose(x)", ["refuses VEX601"]),
+        # versions, types and opsets without a kernel
+        ("onnxruntime", 22, "float[2,3] x", "float[2,3] y", "y = RandomUniformLike(x)", ["refuses VEX207"]),
+        ("onnxruntime", 21, "float[2,3] x", "float[2,3] y", "y = RandomUniformLike(x)", []),
+        ("onnxruntime", 25, "float[2,3] x", "float[2,3] y", "y = Swish(x)", ["refuses VEX207"]),
+        ("onnxruntime", 24, "float[2,3] x", "float[2,3] y", "y = Swish(x)", []),
+        ("onnxruntime", 28, "float[2,3] x", "float4e2m1[2,3] y", "y = Cast<to = 23>(x)", ["refuses VEX207"]),
+        ("onnxruntime", 13, "float[2,3] x", "float[2,3] y", "y = Mod(x, x)", ["refuses VEX207"]),
+        ("onnxruntime", 13, "float[2,3] x", "float[2,3] y", "y = Mod<fmod = 1>(x, x)", []),
+        ("onnxruntime", 13, "int64[2,3] x", "int64[2,3] y", "y = Mod(x, x)", []),
+        ("onnxruntime", 13, "float[2,3,4] x", "float[2,3,4] y", "y = LRN<size = 3>(x)", ["refuses VEX207"]),
+        ("onnxruntime", 11, "int32[2] i, float d, int64[2] v", "int64[2,k] y", "y = OneHot(i, d, v)",
+         ["refuses VEX207"]),
+        ("onnxruntime", 11, "int64[2] i, int64 d, float[2] v", "float[2,k] y", "y = OneHot(i, d, v)", []),
         ("onnxruntime@1.17", 13, "float[2,3] x", "float[2,3] y", "y = Mish(x)", []),  # no such operator at opset 13
     ],
 )  # fmt: skip
@@ -200,6 +231,29 @@ def test_nodes_by_target(
 ) -> None:
     text = HEADER.format(opset=opset, inputs=inputs, output=output, nodes=nodes)
     assert [f"{v} {r}" for _, v, r, _ in verdicts(text, tmp_path, name)] == expected
+
+
+LOOP = """<ir_version: 8, opset_import: ["" : {opset}]> g (int64 n, bool go, {kind} x) => ({kind} y) {{
+    y = Loop (n, go, x) <body = b (int64 i, bool c, {kind} a) => (bool d, {kind} e) {{
+        d = Identity (c) e = Add (a, a) }}> }}"""
+
+
+@pytest.mark.parametrize("name", ["onnxruntime@1.32", "onnxruntime@1.17", "tensorrt-rtx"])
+@pytest.mark.parametrize("kind", ["int64[2]", "int32[2]", "float[2]"])
+def test_what_a_loop_carries_may_be_of_any_type(name: str, kind: str, tmp_path: Path) -> None:
+    """A probe that changes the type outside a subgraph and not inside says nothing of the operator."""
+    assert verdicts(LOOP.format(opset=11, kind=kind), tmp_path, name) == []
+
+
+@pytest.mark.parametrize("domain", ["ai.onnx.preview.training", "ai.onnx.preview"])
+@pytest.mark.parametrize("target", ["onnxruntime@1.32", "openvino", "tensorrt-rtx"])
+def test_operators_for_training_and_previews_are_in_no_runtime(domain: str, target: str, tmp_path: Path) -> None:
+    op = "FlexAttention" if domain.endswith("preview") else "Momentum"
+    text = f"""<ir_version: 8, opset_import: ["" : 17, "{domain}" : 1]> g (float[2] x) => (float[2] y) {{
+        y = {domain}.{op} (x, x, x) }}"""
+    report = support.judge(support.save(text, tmp_path), named=(target,))
+    found = [f.severity.value for f in report.findings if f.code == "VEX207"]
+    assert found == ["error"]
 
 
 def test_a_parser_that_ignores_domains_judges_the_operator_of_that_name(tmp_path: Path) -> None:

@@ -43,11 +43,12 @@ class Limit:
 class Restriction:
     """A condition under which a node is not simply run. Every part that is given has to hold, and to be known to hold.
 
-    versions: schema versions it is about, () for all.
+    versions: schema versions it is about, () for all; opset: the file imports this one or a later one.
     attribute: the attribute (with the schema's default) is one of these; only: it is known and none of these.
     present: the node writes the attribute; ones: the list holds something else than ones; positive: the number is > 0.
     given: these inputs are given; outputs: one of these outputs is asked for.
     varies: of these inputs those that are given depend on what the caller feeds (at least one is given).
+    computed: as varies, and sizes that depend on open axes of the file's inputs count, too.
     axis_inside: `axis` is known not to be the last one; shrinks: input 1 is a constant with an element below 1.
     nonzero: the input is a constant with an element other than 0; above: … with a first element larger than this.
     types, ranks: the input has one of these element types, ranks; ranks_only: its rank is known and none of these.
@@ -56,6 +57,7 @@ class Restriction:
     """
 
     versions: tuple[int, ...] = ()
+    opset: int = 0
     attribute: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     present: tuple[str, ...] = ()
@@ -66,6 +68,7 @@ class Restriction:
     axis_inside: bool = False
     shrinks: bool = False
     varies: tuple[int, ...] = ()
+    computed: tuple[int, ...] = ()
     nonzero: tuple[int, ...] = ()
     above: Mapping[int, int] = field(default_factory=dict)
     types: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -132,8 +135,9 @@ class Target:
 
     lacking: what happens to an operator the table refuses: "refuses" the model, or "falls-back" to the CPU.
     functions: whether it runs a file's own functions. ignores_domain: it looks at an operator's name only (A `Mish` of
-    any domain is Mish). contrib: operators of other domains it is known to run, as "domain::Op". element_types: those
-    it has at all, () where unknown. plugins: operators ("domain::Op") its user brings.
+    any domain is Mish). contrib: operators of other domains it runs, as "domain::Op"; with "domain::*" it may run more
+    of that domain than anybody listed. element_types: those it has at all, () where unknown. plugins: operators
+    ("domain::Op") its user brings.
     """
 
     runtime: str
@@ -171,6 +175,10 @@ class Target:
             where = f"target {self}: {key}: "
             self.asked[key] = None if entry is None else _operator(entry, self.evidence, where)
         return self.asked[key]
+
+    def takes(self, domain: str, op: str) -> bool:
+        """Whether it may run an operator outside the standard: a list that ends in "domain::*" is not complete."""
+        return not self.contrib.isdisjoint((f"{domain}::{op}", f"{domain}::*"))
 
     def operators(self) -> Iterator[str]:
         """The operators the table lists, as "Op" or "domain::Op"."""
@@ -258,7 +266,7 @@ def restriction(entry: Any, where: str) -> Restriction:
     _keys(entry, _RESTRICTION, where)
     made: dict[str, Any] = {}
     for key, value in entry.items():
-        if key in ("verdict", "rule", "why", "seen", "axis_inside", "shrinks"):
+        if key in ("verdict", "rule", "why", "seen", "axis_inside", "shrinks", "opset"):
             made[key] = value
         elif key in ("attribute", "only"):
             made[key] = {name: _listed(v, f"{where}{key}.{name}") for name, v in _table(value, where + key).items()}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from vexlint.checks import sizes
 from vexlint.checks.context import Context
 from vexlint.checks.faults import grouped, written
+from vexlint.checks.types import at_opset
 from vexlint.model import schemas
 from vexlint.model.model import Model, Node
 from vexlint.values import Hit
@@ -29,7 +30,7 @@ def _argument_hits(model: Model) -> Iterator[Hit]:
 
 
 def _flaws(node: Node) -> Iterator[Hit]:
-    schema = node.schema
+    schema = node.form.arguments
     if schema is None or schema.deprecated:
         return  # another rule speaks of it
     given = {a.name for a in node.proto.attribute}
@@ -50,10 +51,10 @@ def _complete(node: Node) -> bool:
 
 
 def _absent(node: Node, schema: schemas.Operator, name: str) -> Hit:
-    opset, kind = node.graph.opsets[node.domain], schema.attributes[name].type
+    kind = schema.attributes[name].type
     return Hit(
         node.place,
-        f"{node.op} lacks its attribute {name!r} ({kind}), which has no default at opset {opset}",
+        f"{node.op} lacks its attribute {name!r} ({kind}), which has no default{at_opset(node)}",
         WITHOUT,
         data={"attribute": name},
     )
@@ -61,7 +62,7 @@ def _absent(node: Node, schema: schemas.Operator, name: str) -> Hit:
 
 def _input_flaw(node: Node, schema: schemas.Operator) -> str | None:
     names = node.inputs
-    count, where = len(names), f"{node.op} at opset {node.graph.opsets[node.domain]}"
+    count, where = len(names), f"{node.op}{at_opset(node)}"
     if count > schema.max_inputs:
         return f"{where} takes {_at_most(schema.max_inputs, 'input')}, here it has {count}"
     for position, formal in enumerate(schema.inputs[:count]):
@@ -78,7 +79,7 @@ def _input_flaw(node: Node, schema: schemas.Operator) -> str | None:
 
 def _output_flaw(node: Node, schema: schemas.Operator) -> str | None:
     names = node.outputs
-    count, where = len(names), f"{node.op} at opset {node.graph.opsets[node.domain]}"
+    count, where = len(names), f"{node.op}{at_opset(node)}"
     if count > schema.max_outputs:
         return f"{where} makes {_at_most(schema.max_outputs, 'output')}, here it has {count}"
     for position, formal in enumerate(schema.outputs[:count]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from vexlint.checks.context import Context
@@ -29,12 +30,15 @@ TOLERATED = {
     ("ScatterElements", "reduction", "max"),
     ("ScatterElements", "reduction", "min"),
 }
+MEANINGLESS = ("consumed_inputs",)  # of opset 1, a hint for memory: readers that go by names look past it
 INTERNAL = "__"  # names that onnx.checker lets pass on every operator
 
 
 def unknown_attribute(model: Model, context: Context) -> Iterator[Hit]:
     """VEX106: an attribute, or a value of one, that the operator's schema at this opset does not have."""
-    yield from grouped(_hits(model))
+    old = Severity.WARNING if context.lenient else None
+    hits = _hits(model)
+    yield from grouped(replace(hit, severity=old) if hit.data["attribute"] in MEANINGLESS else hit for hit in hits)
 
 
 def _hits(model: Model) -> Iterator[Hit]:

@@ -14,9 +14,9 @@ RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rando
 
 
 def training_node(model: Model, context: Context) -> Iterator[Hit]:
-    """VEX107: BatchNormalization or Dropout that works as in training; one hit an operator and cause, from the targets
-    that are known to refuse it where there are any."""
-    refused = list(tables.of("VEX107", model, context))
+    """VEX107: BatchNormalization or Dropout that works as in training; one hit an operator and cause, from the named
+    targets that are known to refuse it where there are any."""
+    refused = list(tables.of("VEX107", model, context)) if any(t.named for t in context.targets) else []
     yield from refused or grouped(
         Hit(
             node.place,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from vexlint.config import Contract, Plugin
 from vexlint.tables import Target
+from vexlint.targets import covers
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,18 @@ class Context:
         named = [t.runtime for t in self.targets if t.named]
         return bool(named) and not {"onnx", "onnxruntime"} & set(named)
 
+    def refusing(self, fact: str) -> list[Target | None]:
+        """The targets whose tables say "refuses" of a fact, runtimes before the standard itself; [None] where there are
+        none, for then a finding is about no target."""
+        said = [t for t in self.targets if getattr(t, fact) == "refuses"]
+        return [*([t for t in said if t.runtime != "onnx"] or said)] or [None]
+
     def plugin(self, domain: str, op: str) -> Plugin | None:
         """The plugin entry that allows a custom operator, None where no entry names it."""
         names = (f"{domain}::{op}",) if domain else (f"ai.onnx::{op}", f"::{op}", op)
         return next((p for p in self.plugins if p.operator in names), None)
+
+    def covered(self, domain: str, op: str, target: Target) -> bool:
+        """Whether an allowed plugin brings a custom operator to this target."""
+        plugin = self.plugin(domain, op)
+        return plugin is not None and (not plugin.targets or any(covers(name, target) for name in plugin.targets))

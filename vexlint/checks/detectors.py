@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from vexlint.checks import tables
 from vexlint.checks.context import Context
-from vexlint.checks.faults import Fault, hits
+from vexlint.checks.faults import Fault, grouped, hits
+from vexlint.checks.support import layers_after
 from vexlint.model import heads
 from vexlint.model.model import Model, Node, value_place
 from vexlint.model.shapes import Shape
@@ -87,6 +88,24 @@ def layout(node: Node) -> Iterator[tuple[str, str, Severity]]:
         yield f"boxes {boxes} have {boxes.size(2)} numbers each, not 4", way_out, Severity.ERROR
     for text in _mismatches(boxes, scores):
         yield text, way_out, Severity.ERROR
+
+
+def nms_mid_graph(model: Model, context: Context) -> Iterator[Hit]:
+    """VEX509: suppression in the middle of a network, for a target that does not run it; one hit a target."""
+    for target in context.targets:
+        yield from grouped(
+            Hit(
+                node.place,
+                f"{target} does not run NonMaxSuppression ({found.why}), and what it keeps goes on "
+                f"into {', '.join(layers_after(node))}",
+                "cut the file in two there and suppress in between, or take a detector of one stage, whose suppression "
+                "is the last step",
+                str(target),
+                found.verdict,
+                data=dict(found.data),
+            )
+            for node, found in tables.judged(model, target).get("VEX509", ())
+        )
 
 
 def topk_limit(model: Model, context: Context) -> Iterator[Hit]:

@@ -30,13 +30,23 @@ def unneeded(graph: Graph) -> list[Node]:
 
 
 def unused_initializer(model: Model, context: Context) -> Iterator[Hit]:
-    """VEX706: initializers that no node reads and no output gives out."""
+    """VEX706: initializers that no node reads and no output gives out. Before IR version 4 every initializer had to be
+    an input: ONNX Runtime refuses a file of that age with one that is neither read nor an input."""
     places = [value_place("initializer", name, graph=graph.path) for graph in model.graphs for name in unread(graph)]
     if places:
         what = "1 initializer is" if len(places) == 1 else f"{len(places)} initializers are"
         hit = _line(places, f"{what} read by no node", "the file gets smaller without")
         inputs = {entry.name for entry in model.graph.proto.input}  # of the interface: the fix leaves them
-        yield replace(hit, fix="none") if all(place.name in inputs for place in places) else hit
+        if all(place.name in inputs for place in places):
+            yield replace(hit, fix="none")
+            return
+        old = model.proto.ir_version < 4 and any(p.graph == "graph" and p.name not in inputs for p in places)
+        refusing = [t for t in context.targets if old and t.runtime == "onnxruntime"]
+        if not refusing:
+            yield hit
+        for target in refusing:
+            text = f"{hit.message} and no input: at IR version {model.proto.ir_version} {target} refuses the file"
+            yield replace(hit, message=text, severity=None, target=str(target), verdict="refuses")
 
 
 def unread(graph: Graph) -> list[str]:

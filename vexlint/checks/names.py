@@ -55,29 +55,29 @@ def _twice_an_initializer(graph: Graph) -> Iterator[Hit]:
 
 
 def shadowed_name(model: Model, context: Context) -> Iterator[Hit]:
-    """VEX704: a node of a subgraph makes a value whose name the graph around it already has; one hit a subgraph.
+    """VEX704: a node of a subgraph makes a value whose name the graph around it already has; one hit a subgraph and
+    target that refuses it.
 
     Inputs and initializers of a subgraph may repeat an outer name, and so may values that the outer graph makes later:
     the checker and ONNX Runtime read such files.
     """
-    judging = [t for t in context.targets if t.runtime in ("onnxruntime", "onnx")]
-    target = next((str(t) for t in sorted(judging, key=lambda t: (not t.named, t.runtime == "onnx"))), None)
     for graph in model.graphs:
         if graph.owner is None:
             continue
         hidden = [(node, name) for node in graph.nodes for name in node.outputs if name and _outside(graph, name)]
         if hidden:
             node, name = hidden[0]
-            yield Hit(
-                node.place,
-                f"makes {name!r}, a name that the graph around it already has"
-                + (f": {target} refuses the file" if target else ""),
-                "rename the value inside the subgraph",
-                target,
-                "refuses" if target else None,
-                more=tuple(node.place for node, _ in hidden[1:]),
-                count=len(hidden),
-            )
+            text = f"makes {name!r}, a name that the graph around it already has"
+            for target in context.refusing("shadowed"):
+                yield Hit(
+                    node.place,
+                    f"{text}: {target} refuses the file" if target else text,
+                    "rename the value inside the subgraph",
+                    str(target) if target else None,
+                    "refuses" if target else None,
+                    more=tuple(node.place for node, _ in hidden[1:]),
+                    count=len(hidden),
+                )
 
 
 def _outside(graph: Graph, name: str) -> bool:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from vexlint.checks import plugins
 from vexlint.checks.context import Context
+from vexlint.checks.foreign import composite_of, is_runtimes_own, lookalikes
 from vexlint.model import schemas
 from vexlint.model.model import Model
-from vexlint.targets import covers
 from vexlint.values import Hit, Severity
 
 if TYPE_CHECKING:
-    from vexlint.composites import Composite
+    pass
 
 # Domains and operators by which exporters write what they found no ONNX form for
 FALLBACK_DOMAINS = ("org.pytorch.aten", "org.pytorch.prim", "org.pytorch._caffe2", "aten", "prim", "onnx-caffe2", "tf")
@@ -20,8 +21,7 @@ FALLBACK_OPERATORS = ("ATen", "PyOp", "PythonOp", "PyOpPlaceholder", "Placeholde
 TORCH_LIBRARIES = ("pkg.onnxscript.torch_lib", "onnxscript.atenlib", "pkg.torch")
 # What the well-known domains outside the standard are, and the way out
 DOMAINS = {
-    "com.microsoft": "an operator of ONNX Runtime's own, written by its optimiser: ship the file from before the "
-    "optimisation, or run it on ONNX Runtime only",
+    "com.microsoft": "ONNX Runtime 1.32 has no such operator: correct the name, or ship the library that brings it",
     "mmdeploy": "an operator of MMDeploy's runtime libraries: ship them, or export with a standard twin",
     "mmcv": "an operator of MMCV's runtime library: ship it, or export with a standard twin",
     "TRT": "a TensorRT plugin: it runs there and nowhere else",
@@ -38,7 +38,7 @@ EARLY = {("", "LayerNormalization")}
 def custom_node(model: Model, context: Context) -> Iterator[Hit]:
     """VEX101: an operator of neither the standard nor a function of the model; one hit a (domain, operator)."""
     for (domain, op), nodes in model.operators.items():
-        if not model.is_foreign(domain, op) or _left_behind(domain, op, context):
+        if not model.is_foreign(domain, op) or _another_rule(model, domain, op, context):
             continue
         refusing = _without_plugin(domain, op, context)
         if refusing == []:
@@ -46,14 +46,13 @@ def custom_node(model: Model, context: Context) -> Iterator[Hit]:
         message, way_out = _stranger(domain, op)
         more = tuple(n.place for n in nodes[1:])
         if refusing is None:
-            composite = _composite(domain, op, context)
+            composite = composite_of(domain, op, context)
             if composite is not None:
                 way_out = f"its composite of standard operators is {composite.summary}"
             yield Hit(
                 nodes[0].place,
                 message,
                 way_out,
-                severity=_grade(domain, context),
                 fix="safe" if composite else "none",
                 more=more,
                 count=len(nodes),
@@ -64,17 +63,21 @@ def custom_node(model: Model, context: Context) -> Iterator[Hit]:
                 yield Hit(nodes[0].place, text, way_out, target, "refuses", more=more, count=len(nodes))
 
 
+def _another_rule(model: Model, domain: str, op: str, context: Context) -> bool:
+    """Whether VEX104, VEX103, VEX506 or VEX105 says what kind of foreign operator this is."""
+    return (
+        _left_behind(domain, op, context)
+        or is_runtimes_own(domain, op)
+        or op in plugins.SUPPRESSORS
+        or bool(lookalikes(model, domain, op, context))
+    )
+
+
 def _left_behind(domain: str, op: str, context: Context) -> bool:
     """Whether an operator outside the standard is what an exporter writes where it knows no ONNX form, and neither a
     plugin nor a composite stands for it."""
     left = domain in FALLBACK_DOMAINS or op in FALLBACK_OPERATORS or domain.startswith(TORCH_LIBRARIES)
-    return left and context.plugin(domain, op) is None and _composite(domain, op, context) is None
-
-
-def _composite(domain: str, op: str, context: Context) -> Composite | None:
-    from vexlint.composites import find  # few files have operators outside the standard
-
-    return find(domain, op, context.composites)
+    return left and context.plugin(domain, op) is None and composite_of(domain, op, context) is None
 
 
 def fallback_node(model: Model, context: Context) -> Iterator[Hit]:
@@ -125,19 +128,11 @@ def deprecated_operator(model: Model, context: Context) -> Iterator[Hit]:
                 )
 
 
-def _grade(domain: str, context: Context) -> Severity | None:
-    """A warning for ONNX Runtime's own operators unless another runtime was named, else the page's."""
-    others = any(t.named and t.runtime not in ("onnx", "onnxruntime") for t in context.targets)
-    return Severity.WARNING if domain == "com.microsoft" and not others else None
-
-
 def _without_plugin(domain: str, op: str, context: Context) -> list[str] | None:
     """The targets that an allowed plugin does not cover, [] where it covers all; None where no plugin is allowed."""
-    plugin = context.plugin(domain, op)
-    if plugin is None:
+    if context.plugin(domain, op) is None:
         return None
-    runtimes = [t for t in context.targets if t.runtime != "onnx"]
-    return [str(t) for t in runtimes if plugin.targets and not any(covers(name, t) for name in plugin.targets)]
+    return [str(t) for t in context.targets if t.runtime != "onnx" and not context.covered(domain, op, t)]
 
 
 def _stranger(domain: str, op: str) -> tuple[str, str]:
@@ -172,7 +167,8 @@ def _stranger(domain: str, op: str) -> tuple[str, str]:
 
 
 def newer_than_opset(model: Model, context: Context) -> Iterator[Hit]:
-    """VEX102: a standard operator that only a later opset has; one hit a (domain, operator)."""
+    """VEX102: a standard operator that only a later opset has; one hit a (domain, operator). A warning where every
+    named target looks for the operator by its name."""
     for (domain, op), nodes in model.operators.items():
         versions = schemas.versions(domain, op)
         if not versions or (domain, op) in model.functions:
@@ -187,7 +183,7 @@ def newer_than_opset(model: Model, context: Context) -> Iterator[Hit]:
                 early[0].place,
                 f"{op} enters {where} at opset {versions[0]}; the file imports {opset}",
                 f"export at opset {versions[0]} or later (onnx {release}){or_older}; never raise the number alone",
-                severity=Severity.WARNING if (domain, op) in EARLY else None,
+                severity=Severity.WARNING if (domain, op) in EARLY or context.lenient else None,
                 data={"since": versions[0], "opset": opset},
                 more=tuple(n.place for n in early[1:]),
                 count=len(early),

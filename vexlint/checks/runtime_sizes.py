@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from vexlint.checks import tables
 from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
+from vexlint.checks.support import BY_VALUE
 from vexlint.model.model import Graph, Model, Node, value_place
 from vexlint.values import Hit, Place, Severity
-
-# Operators whose number of output rows depends on the numbers, not the shapes, of their inputs
-BY_VALUE = ("NonZero", "NonMaxSuppression", "Unique", "Compress", "StringNormalizer", "StringSplit")
 
 
 def data_dependent(model: Model, context: Context) -> Iterator[Hit]:
     """VEX405: nodes whose output sizes depend on the picture, where a target plans all sizes ahead; one hit for each
-    operator and target."""
+    operator and target. What its table refuses for another reason is said by another rule."""
     for target in context.targets:
-        if target.dynamic_shapes == "static":
-            yield from hits(
-                (Fault(f"{text}: this target plans all sizes ahead", way_out, None, str(target), "refuses"), node.place)
-                for text, way_out, nodes in _dependent(model)
-                for node in nodes
-            )
+        if target.dynamic_shapes != "static" or not (dependent := list(_dependent(model))):
+            continue
+        told = {node for rule, found in tables.judged(model, target).items() if rule != "VEX405" for node, _ in found}
+        yield from hits(
+            (Fault(f"{text}: this target plans all sizes ahead", way_out, None, str(target), "refuses"), node.place)
+            for text, way_out, nodes in dependent
+            for node in nodes
+            if node not in told
+        )
 
 
 def _dependent(model: Model) -> Iterator[tuple[str, str, list[Node]]]:

@@ -10,20 +10,21 @@ from vexlint.values import Hit, Severity
 
 
 def duplicate_node_name(model: Model, context: Context) -> Iterator[Hit]:
-    """VEX701: one name on several nodes of a graph; one hit a graph and name. Nodes without a name are none."""
-    target = next((str(t) for t in context.targets if t.runtime == "onnxruntime"), None)
+    """VEX701: one name on several nodes of a graph; one hit a graph, name and target that refuses it. Nodes without a
+    name are none."""
     for graph in model.graphs:
         for name, nodes in duplicates(graph).items():
-            yield Hit(
-                nodes[0].place,
-                f"{len(nodes)} nodes of one graph are named {name!r}"
-                + (f": {target} refuses to load the file" if target else ""),
-                "give each node a name of its own, or none",
-                target,
-                "refuses" if target else None,
-                more=tuple(n.place for n in nodes[1:]),
-                count=len(nodes),
-            )
+            text = f"{len(nodes)} nodes of one graph are named {name!r}"
+            for target in context.refusing("duplicate_names"):
+                yield Hit(
+                    nodes[0].place,
+                    f"{text}: {target} refuses to load the file" if target else text,
+                    "give each node a name of its own, or none",
+                    str(target) if target else None,
+                    "refuses" if target else None,
+                    more=tuple(n.place for n in nodes[1:]),
+                    count=len(nodes),
+                )
 
 
 def duplicates(graph: Graph) -> dict[str, list[Node]]:
@@ -39,8 +40,7 @@ def duplicates(graph: Graph) -> dict[str, list[Node]]:
 
 
 def unsorted_nodes(model: Model, context: Context) -> Iterator[Hit]:
-    """VEX703: a node before the one that makes its input; one hit a graph."""
-    target = next((str(t) for t in context.targets if t.runtime == "onnx"), None)
+    """VEX703: a node before the one that makes its input; one hit a graph and target that refuses it."""
     for graph in model.graphs:
         if _sorted(graph):
             continue
@@ -55,16 +55,17 @@ def unsorted_nodes(model: Model, context: Context) -> Iterator[Hit]:
                     early[0].place, message, way_out, severity=Severity.ERROR, fix="none", more=more, count=len(early)
                 )
                 continue
-            yield Hit(
-                early[0].place,
-                f"stands before node[{first.index}], which makes its input: the standard wants nodes in the order of "
-                "their data",
-                "sort the nodes; onnx.checker and OpenCV refuse the file, ONNX Runtime sorts for itself",
-                target,
-                "refuses" if target else None,
-                more=more,
-                count=len(early),
-            )
+            for target in context.refusing("unsorted"):
+                yield Hit(
+                    early[0].place,
+                    f"stands before node[{first.index}], which makes its input: the standard wants nodes in the order "
+                    "of their data",
+                    "sort the nodes; onnx.checker and OpenCV refuse the file, ONNX Runtime sorts for itself",
+                    str(target) if target else None,
+                    "refuses" if target else None,
+                    more=more,
+                    count=len(early),
+                )
 
 
 def _ring(graph: Graph) -> bool:

@@ -22,7 +22,12 @@ SEQUENCES = frozenset({
     "SequenceMap", "SplitToSequence", "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement",
 })  # fmt: skip
 QUANTIZED = frozenset({"DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger"})
-DATA_DEPENDENT = frozenset({"NonZero", "Unique", "Compress"})
+# Operators whose number of output rows depends on the numbers, not the shapes, of their inputs
+BY_VALUE = ("NonZero", "NonMaxSuppression", "Unique", "Compress", "StringNormalizer", "StringSplit")
+LAYERS = frozenset({
+    "Conv", "ConvTranspose", "DeformConv", "Gemm", "GridSample", "GRU", "LSTM", "MatMul", "MaxRoiPool", "QLinearConv",
+    "RNN", "RoiAlign",
+})  # fmt: skip
 WIDE = frozenset({"double", "int64", "uint64", "uint8", "bool"})
 SHAPE_READERS = frozenset({"Shape", "Size"})
 WALK = 200  # nodes looked at upstream before "does it vary?" stays open
@@ -59,7 +64,8 @@ def judge(node: Node, target: Target) -> tuple[Judgement, ...]:
         return changed
     if (reason := entry.reason(since)) is not None:
         return (_lacking(node, target, since, reason, entry), *changed)
-    found = [_judgement(limit, target, entry, since) for limit in entry.limits if _holds(limit, node, since)]
+    met = [_judgement(limit, target, entry, since) for limit in entry.limits if _holds(limit, node, since)]
+    found = {(one.rule, one.why): one for one in met}.values()  # several limits may say one thing
     return (*found, *_refused_types(node, target, entry, schema), *changed)
 
 
@@ -94,9 +100,25 @@ def _lacking(node: Node, target: Target, since: int, reason: str, entry: Operato
         rule = "VEX110"
     elif node.op in QUANTIZED:
         rule = "VEX605"
-    elif node.op in DATA_DEPENDENT and target.dynamic_shapes == "static":
+    elif node.op == "NonMaxSuppression" and layers_after(node):
+        rule = "VEX509"
+    elif node.op in BY_VALUE and target.dynamic_shapes == "static":
         rule = "VEX405"
     return Judgement(verdict, rule, reason, {"evidence": entry.evidence, "version": since})
+
+
+def layers_after(node: Node) -> tuple[str, ...]:
+    """The operators that compute with what a node makes, in its graph and those around it: more than a rest of
+    sorting and picking that can be left to the application."""
+    found: dict[str, None] = {}
+    graph, names = node.graph, node.outputs
+    while True:
+        made = graph.downstream(n for n in names if n)
+        found.update((n.op, None) for n in graph.nodes if n.op in LAYERS and not made.isdisjoint(graph.reads(n)))
+        owner = graph.owner
+        if owner is None or made.isdisjoint(graph.results):
+            return tuple(found)
+        graph, names = owner.graph, owner.outputs
 
 
 def _judgement(limit: Restriction, target: Target, entry: Operator, since: int) -> Judgement:
@@ -137,6 +159,7 @@ def _holds(limit: Restriction, node: Node, since: int) -> bool:
     """Whether every part of a condition is met; the cheap parts first, those that may start inference last."""
     return (
         (not limit.versions or since in limit.versions)
+        and node.graph.opsets.get("", 0) >= limit.opset
         and all(node.attribute(name) in values for name, values in limit.attribute.items())
         and all(_other(node.attribute(name), values) for name, values in limit.only.items())
         and all(any(a.name == name for a in node.proto.attribute) for name in limit.present)
@@ -148,6 +171,7 @@ def _holds(limit: Restriction, node: Node, since: int) -> bool:
         and all((_constant(node, i) or [0])[0] > most for i, most in limit.above.items())
         and (not limit.shrinks or any(x < 1 for x in _constant(node, 1)))
         and (not limit.varies or _vary(node, limit.varies))
+        and (not limit.computed or _vary(node, limit.computed, True))
         and all(_type(node, i) in types for i, types in limit.types.items())
         and all(_rank(node, i) in ranks for i, ranks in limit.ranks.items())
         and all(_other(_rank(node, i), ranks) for i, ranks in limit.ranks_only.items())
@@ -200,30 +224,47 @@ def _inside(node: Node) -> bool:
     return any(size != 1 for size in shape.dims[axis % len(shape.dims) + 1 :])
 
 
-def _vary(node: Node, positions: tuple[int, ...]) -> bool:
+def _vary(node: Node, positions: tuple[int, ...], sizes: bool = False) -> bool:
     given = [v for i in positions if (v := node.input(i)) is not None]
-    return bool(given) and all(_depends_on_data(value) for value in given)
+    return bool(given) and all(_depends_on_data(value, node, sizes) for value in given)
 
 
-def _depends_on_data(value: Value) -> bool:
-    """Whether a value is surely made from what a caller feeds, not from constants and shapes alone."""
-    graph, row, seen = value.home, [value.name], 0
+def _depends_on_data(value: Value, reader: Node, sizes: bool) -> bool:
+    """Whether a value is surely made from what a caller feeds, not from constants and shapes alone; with `sizes` an
+    open axis of an input counts as fed."""
+    graph, row, seen = value.home, [(value.name, reader)], 0
     if graph is None or graph.is_function or graph.owner is not None:
         return False
     while row and seen < WALK:
-        name = row.pop()
+        name, reader = row.pop()
         seen += 1
         if name in graph.inputs:
             return True
         maker = graph.producers.get(name)
-        if maker is not None and maker.op not in SHAPE_READERS:
-            row += graph.reads(maker)
+        if maker is None:
+            continue
+        if maker.op not in SHAPE_READERS:
+            row += [(read, maker) for read in graph.reads(maker)]
+        elif sizes and _reads_open_axis(maker, reader):
+            return True
     return False
+
+
+def _reads_open_axis(shape: Node, reader: Node) -> bool:
+    """Whether what is read of a Shape is an axis that the file leaves open; False where it does not say."""
+    source = shape.input(0)
+    stated = source.stated if source is not None else None
+    if stated is None:
+        return False
+    picked = _constant(reader, 1) if reader.op == "Gather" and shape.op == "Shape" else []
+    axes = picked if all(-stated.rank <= i < stated.rank for i in picked) else []
+    return any(stated.size(i) is None for i in axes or range(stated.rank))
 
 
 def describe(limit: Restriction) -> str:
     """A condition in words: "mode=cubic", "input 1 is not a constant"."""
-    parts = [f"{name}={' or '.join(map(str, values))}" for name, values in limit.attribute.items()]
+    parts = [f"opset {limit.opset} or later"] if limit.opset else []
+    parts += [f"{name}={' or '.join(map(str, values))}" for name, values in limit.attribute.items()]
     parts += [f"{name} other than {', '.join(map(str, values))}" for name, values in limit.only.items()]
     parts += [f"{name} is written" for name in limit.present]
     parts += [f"{name} other than 1" for name in limit.ones]
@@ -231,6 +272,7 @@ def describe(limit: Restriction) -> str:
     parts += [f"input {i} is given" for i in limit.given]
     parts += [f"output {' or '.join(map(str, limit.outputs))} is used"] if limit.outputs else []
     parts += [f"input {' and '.join(map(str, limit.varies))} not constant"] if limit.varies else []
+    parts += [f"input {' and '.join(map(str, limit.computed))} is computed"] if limit.computed else []
     parts += [f"input {i} is not 0" for i in limit.nonzero]
     parts += [f"input {i} above {most}" for i, most in limit.above.items()]
     parts += [f"input {i} of type {' or '.join(types)}" for i, types in limit.types.items()]

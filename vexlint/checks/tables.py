@@ -39,7 +39,7 @@ WAYS_OUT = {
 def of(code: str, model: Model, context: Context) -> Iterator[Hit]:
     """What the tables of this run's targets have for one rule; one hit a target, operator and cause."""
     for target in context.targets:
-        yield from grouped(_hit(node, found, target) for node, found in _judged(model, target).get(code, ()))
+        yield from grouped(_hit(node, found, target) for node, found in judged(model, target).get(code, ()))
 
 
 unsupported = partial(of, "VEX207")
@@ -73,8 +73,8 @@ def changed(model: Model, context: Context) -> Iterator[Hit]:
 Judged = dict[str, list[tuple[Node, Judgement]]]
 
 
-def _judged(model: Model, target: Target) -> Judged:
-    """Rule -> the nodes it concerns: made once for all rules."""
+def judged(model: Model, target: Target) -> Judged:
+    """Rule -> the nodes that a target's table has something to say of: made once for all rules."""
     found: Judged | None = model.judged.get(str(target))
     if found is None:
         found = model.judged[str(target)] = {}

@@ -8,7 +8,7 @@ from vexlint.checks.context import Context
 from vexlint.checks.faults import grouped, used
 from vexlint.model import schemas
 from vexlint.model.kinds import Use, formals
-from vexlint.model.model import Model
+from vexlint.model.model import Model, Node
 from vexlint.values import Hit, Severity
 
 
@@ -25,7 +25,7 @@ def type_flaw(use: Use) -> str | None:
     if schema is None or (use.node.domain, use.node.op) in use.node.graph.model.functions:
         return None
     bound: dict[str, tuple[int, str, str]] = {}
-    where = f"{use.node.op} at opset {use.node.graph.opsets[use.node.domain]}"
+    where = f"{use.node.op}{at_opset(use.node)}"
     for position, (formal, kind) in enumerate(formals(schema.inputs, [k.type for k in use.inputs])):
         if not kind:
             continue
@@ -41,6 +41,12 @@ def type_flaw(use: Use) -> str | None:
                 "wants one type"
             )
     return None
+
+
+def at_opset(node: Node) -> str:
+    """ " at opset 17"; "" for a domain that the file imports no version of."""
+    opset = node.graph.opsets.get(node.domain)
+    return f" at opset {opset}" if opset is not None else ""
 
 
 def plain(kind: str) -> str:

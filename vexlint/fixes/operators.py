@@ -1,8 +1,9 @@
-"""VEX101: custom activations replaced by the composites of standard operators that they stand for."""
+"""VEX101, VEX103: custom activations replaced by the composites of standard operators that they stand for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vexlint import inline
@@ -31,7 +32,8 @@ def replace_by_composites(model: Model, findings: Sequence[Finding], context: Co
     changes = []
     for graph in model.graphs:
         changes += _in_graph(graph, replaced.get(graph.path, {}), context)
-    return [*changes, *_drop_imports(model, {c.place.domain for c in changes})]
+    changes += _drop_imports(model, {c.place.domain for c in changes})
+    return [replace(change, code=findings[0].code) for change in changes]
 
 
 def with_composites(model: Model, context: Context) -> ModelProto:

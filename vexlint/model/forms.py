@@ -20,7 +20,8 @@ PLAIN = frozenset((1, 2, 3, 6, 7, 8))  # AttributeProto.AttributeType: numbers, 
 class Form:
     """An operator, which of its arguments are given, and its attributes: all of a node but the names.
 
-    `schema` is None where the standard has none at the graph's opset. `holds` tells that an attribute holds a tensor or
+    `schema` is None where the standard has none at the graph's opset; `arguments` is what is known of its inputs,
+    outputs and attributes, of ONNX Runtime's own operators too. `holds` tells that an attribute holds a tensor or
     a graph; nodes whose attributes are not plain share their form with no other.
     """
 
@@ -29,6 +30,7 @@ class Form:
         self.op = proto.op_type
         self.domain = plain_domain(proto.domain)
         self.schema = schemas.operator(self.domain, self.op, opsets.get(self.domain, 0))
+        self.arguments = self.schema or schemas.contrib(self.domain, self.op)
         self.holds = any(a.type not in PLAIN or a.HasField("t") or len(a.tensors) for a in proto.attribute)
 
     @cached_property

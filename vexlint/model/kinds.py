@@ -171,7 +171,7 @@ def _graph(state: _Walk, graph: Graph, known: Scope) -> list[Kind]:
             inner.setdefault(sub.owner.index, []).append(sub)
     for node in graph.nodes:
         inputs = tuple([known.get(name, UNKNOWN) for name in node.inputs])
-        use = Use(node, node.form.schema, inputs)
+        use = Use(node, node.form.arguments, inputs)
         state.uses.append(use)
         if (found := state.made.get((node.form, inputs))) is not None:
             made, flaw = found
@@ -215,7 +215,7 @@ def _computed(use: Use, schema: schemas.Operator, count: int) -> tuple[list[Kind
     """What a standard node makes, and why its inputs cannot go together ("" where they can)."""
     node, _, inputs = use
     types = list(output_types(schema, [kind.type for kind in inputs], count, _said_type(node, inputs)))
-    if len(inputs) < schema.min_inputs:
+    if len(inputs) < schema.min_inputs or schema.domain.startswith(schemas.CONTRIB):
         return [Kind(kind, None) for kind in types], ""
     try:
         made = sizes.outputs(node, inputs, count)

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+CONTRIB = "com.microsoft"  # the domain of ONNX Runtime's own operators, and how its others begin
+
 Option = Literal["single", "optional", "variadic"]
 
 
@@ -88,6 +90,24 @@ def operator(domain: str, op: str, opset: int) -> Operator | None:
     return None if since is None else _version(plain_domain(domain), op, since)
 
 
+def contrib(domain: str, op: str) -> Operator | None:
+    """An operator that ONNX Runtime has of its own (com.microsoft and what its optimiser writes), None where it has no
+    such operator. `data/make_contrib.py` makes the table from the installed ONNX Runtime."""
+    return _own(domain, op) if domain.startswith(CONTRIB) else None
+
+
+@cache
+def _own(domain: str, op: str) -> Operator | None:
+    entry = _contrib().get(f"{domain}::{op}")
+    return None if entry is None else _built(domain, op, 1, entry, _contrib()["types"])
+
+
+@cache
+def _contrib() -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(Path(__file__).with_name("data").joinpath("contrib.json").read_bytes())
+    return data
+
+
 def nearest(domain: str, op: str) -> str | None:
     """The operator of the domain whose name is most like `op`, None where none is: for "did you mean"."""
     import difflib
@@ -152,8 +172,11 @@ def _release(opset: int, domain: str) -> tuple[str, int] | None:
 @cache
 def _version(domain: str, op: str, since: int) -> Operator:
     # One object a version, whichever opsets lead to it.
-    entry = _history(domain, op)[str(since)]
-    types = {name: tuple(_table()["types"][number].split()) for name, number in entry["types"].items()}
+    return _built(domain, op, since, _history(domain, op)[str(since)], _table()["types"])
+
+
+def _built(domain: str, op: str, since: int, entry: Mapping[str, Any], type_sets: list[str]) -> Operator:
+    types = {name: tuple(type_sets[number].split()) for name, number in entry["types"].items()}
     min_inputs, max_inputs, min_outputs, max_outputs = entry["arity"]
     return Operator(
         domain=domain,

@@ -21,7 +21,7 @@ def probe(runtime: str, out: Path, operators: frozenset[str] = frozenset()) -> I
     user. Raises VexlintError where the runtime is not known or not installed, or `out` cannot be written."""
     import importlib.util
 
-    from vexlint.probing import child, corpus, fold
+    from vexlint.probing import child, corpus, fold, kernels
 
     if runtime not in RUNTIMES:
         raise VexlintError(f"no probe for {runtime!r}{nearest(runtime, list(RUNTIMES))}; known: {', '.join(RUNTIMES)}")
@@ -34,7 +34,10 @@ def probe(runtime: str, out: Path, operators: frozenset[str] = frozenset()) -> I
         results = [worker.try_(p.data) for p in probes]
         yield f"{sum(r == '' for r in results)} ran, {worker.crashes} ended the process"
     yield fold.prediction(runtime, version, limits, probes, results)
-    text = fold.text(fold.table(runtime, version, limits, probes, results))
+    table = fold.table(runtime, version, limits, probes, results)
+    if runtime == "onnxruntime" and not operators:
+        kernels.complete(table)
+    text = fold.text(table)
     try:
         out.write_text(text, "utf-8")
     except OSError as error:
