@@ -140,3 +140,13 @@ def test_signatures_bind_letters_and_the_rest() -> None:
     assert match("Op", "N C ..., C -> N ...", [(2, None, 5, 6), (3,)], 1) == [(2, 5, 6)]
     with pytest.raises(Misfit, match=r"input 1 of Op is \[4\] where \[C\] with C = 3 is due"):
         match("Op", "N C ..., C", [(2, 3, 5), (4,)], 1)
+
+
+@pytest.mark.parametrize("op", ["Gather", "MatMul", "Conv", "Reshape", "Slice", "Gemm", "ScatterND", "OneHot", "TopK"])
+def test_a_node_that_lacks_inputs_is_judged_by_what_is_missing(op: str, tmp_path: Path) -> None:
+    assert errors("float[2,3,4,4] x", f"y = {op} (x)", tmp_path) == ["VEX111"]
+
+
+@pytest.mark.parametrize("call", ["ReduceSum (x, a)", "Split (x, a)", "Pad (x, p)"])
+def test_lists_are_lists(call: str, tmp_path: Path) -> None:
+    assert errors("float[2,3,4] x, int64[1,1] a, int64[5] p", f"y = {call}", tmp_path) == ["VEX111"]

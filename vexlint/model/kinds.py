@@ -216,7 +216,7 @@ def _computed(use: Use, schema: schemas.Operator, count: int) -> tuple[list[Kind
     node, _, inputs = use
     types = list(output_types(schema, [kind.type for kind in inputs], count, _said_type(node, inputs)))
     if len(inputs) < schema.min_inputs or schema.domain.startswith(schemas.CONTRIB):
-        return [Kind(kind, None) for kind in types], ""
+        return [Kind(kind, None) for kind in types], ""  # VEX111 says what is missing
     try:
         made = sizes.outputs(node, inputs, count)
     except Misfit as misfit:

@@ -168,6 +168,8 @@ def _slice(node: Node, inputs: Sequence[Kind], count: int) -> Made:
 def _split(node: Node, inputs: Sequence[Kind], count: int) -> Made:
     dims = inputs[0].dims
     at = _place(node.attribute("axis"), len(dims)) if dims is not None else None
+    if len(inputs) > 1 and inputs[1].rank not in (None, 1):
+        raise Misfit(f"the sizes of Split are {show(inputs[1].dims or ())} where a list is due")
     if dims is None or at is None:
         return [dims and (None,) * len(dims)] * count
     sizes = _written(node, "split", inputs, 1)
@@ -296,6 +298,9 @@ def _pad(node: Node, inputs: Sequence[Kind], count: int) -> Made:
     if dims is None:
         return [None]
     places = [_place(axis, len(dims)) for axis in where] if where else list(range(len(dims)))
+    length = _length(inputs, 1)
+    if length is not None and where is not None and length != 2 * len(places):
+        raise Misfit(f"Pad of {show(dims)} has {length} pads where {2 * len(places)} are due")
     if pads is None or where is None or None in places or len(pads) != 2 * len(places):
         return [(None,) * len(dims)]
     made = list(dims)

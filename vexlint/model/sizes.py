@@ -60,6 +60,8 @@ def _joined(op: str, inputs: Sequence[Kind]) -> Dims | None:
 
 def _reduced(node: Node, inputs: Sequence[Kind], count: int) -> list[Dims | None]:
     dims, keep, cut = inputs[0].dims, node.attribute("keepdims"), axes(node, inputs)
+    if len(inputs) > 1 and (inputs[1].rank or 0) > 1:
+        raise Misfit(f"the axes of {node.op} are {show(inputs[1].dims or ())} where a list is due")
     if dims is None or keep not in (0, 1):
         return [None]
     if cut is None:
