@@ -92,7 +92,7 @@ FLAWED = """
     j = Softmax <axis = 7> (i)
     k = Not (j)
     l = Not (x)
-    y = Add (k, l)
+    y = And (k, k)
 """
 
 
