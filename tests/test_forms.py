@@ -92,7 +92,7 @@ FLAWED = """
     j = Softmax <axis = 7> (i)
     k = Not (j)
     l = Not (x)
-    y = And (k, k)
+    y = Identity (k)
 """
 
 
