@@ -143,3 +143,11 @@ def test_check_of_an_ordinary_file_imports_neither_numpy_nor_onnx() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "heavy: []"
+
+
+@pytest.mark.parametrize("folder", sorted({p.parent for p in MODULES}), ids=lambda p: p.name)
+def test_no_module_is_called_like_one_of_pythons(folder: Path) -> None:
+    """A child that is started as a script has its folder first on the path: it would import ours instead."""
+    ours = {p.stem for p in folder.glob("*.py")}
+    scripts = [p for p in folder.glob("*.py") if '__name__ == "__main__"' in p.read_text("utf-8")]
+    assert not scripts or not ours & sys.stdlib_module_names, ours & sys.stdlib_module_names

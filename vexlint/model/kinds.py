@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vexlint.model import numbers, schemas, sizes, tensors
-from vexlint.model.numbers import Numbers
+from vexlint.model import integers, schemas, sizes, tensors
+from vexlint.model.integers import Numbers
 from vexlint.model.signatures import Dims, Misfit
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def declared_kind(entry: Any, sized: bool = False) -> Kind:
 def tensor_kind(tensor: Any) -> Kind:
     """The kind of a TensorProto, with its numbers where they are few, whole and at hand."""
     name, dims = tensors.DTYPES.get(tensor.data_type), tuple(tensor.dims)
-    few = tensor.data_type in (6, 7) and len(dims) < 2 and sum(dims) <= numbers.MOST
+    few = tensor.data_type in (6, 7) and len(dims) < 2 and sum(dims) <= integers.MOST
     found = tensors.values(tensor) if few else None
     return Kind(f"tensor({name})" if name else "", dims, tuple(found) if found is not None else None)
 
@@ -222,8 +222,8 @@ def _computed(use: Use, schema: schemas.Operator, count: int) -> tuple[list[Kind
     except Misfit as misfit:
         return [Kind(kind, None) for kind in types], str(misfit)
     kinds = [Kind(t, dims) for t, dims in zip(types, made, strict=True)]
-    if kinds and node.op in numbers.STEPS and (dims := kinds[0].dims) is not None and len(dims) < 2:
-        kinds[0] = kinds[0]._replace(value=numbers.followed(node, inputs))
+    if kinds and node.op in integers.STEPS and (dims := kinds[0].dims) is not None and len(dims) < 2:
+        kinds[0] = kinds[0]._replace(value=integers.followed(node, inputs))
     return kinds, ""
 
 
@@ -287,7 +287,7 @@ def _constant(node: Node) -> Kind:
             values = getattr(attribute, held)
             listed = tuple(values) if attribute.name.endswith("s") else (values,)
             dims = (len(listed),) if attribute.name.endswith("s") else ()
-            return Kind(kind, dims, listed if held.startswith("i") and len(listed) <= numbers.MOST else None)
+            return Kind(kind, dims, listed if held.startswith("i") and len(listed) <= integers.MOST else None)
     return UNKNOWN
 
 

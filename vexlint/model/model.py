@@ -258,8 +258,18 @@ class Graph:
         return name in self.downstream([source])
 
     def shape(self, name: str) -> Shape | None:
-        """See `Value.shape`. Shapes of constants come from their tensors."""
-        return self.stated(name) or self.model.inferred.get((self.path, name))
+        """See `Value.shape`. Shapes of constants come from their tensors; what the walk knows needs no inference."""
+        return self.stated(name) or self._walked(name) or self.model.inferred.get((self.path, name))
+
+    def _walked(self, name: str) -> Shape | None:
+        """The shape of a value of the main graph where the walk found every size."""
+        from vexlint.model.shapes import Shape
+
+        kind = self.model.flow.values.get(name) if self is self.model.graph else None
+        element = schemas.element_name(kind.type) if kind is not None else ""
+        if kind is None or not element or kind.dims is None or None in kind.dims:
+            return None
+        return Shape(element, kind.dims)
 
     def stated(self, name: str) -> Shape | None:
         """The shape that the file itself says, by a declaration or a tensor: never starts shape inference."""
