@@ -80,12 +80,19 @@ def interesting(model: Model, target: Target) -> Iterator[Node]:
         limits = list(entry.limits) if entry else []
         if not plain:
             limits += [d.when for d in differences(target.runtime).get(op, ()) if d.holds(target.version)]
-        if any(not limit.versions or not versions.isdisjoint(limit.versions) for limit in limits) or (
+        read = model.types_read.get((domain, op), set())
+        if any(_reachable(limit, versions, read) for limit in limits) or (
             entry is not None and any(entry.reason(v) is not None for v in versions)
         ):
             yield from nodes
-        elif entry is not None and (met := _refused(entry, versions) & model.types_read.get((domain, op), set())):
+        elif entry is not None and (met := _refused(entry, versions) & read):
             yield from (n for n in nodes if any(_element(kind) in met for kind in model.reads.get(n, ())))
+
+
+def _reachable(limit: Restriction, versions: set[int], read: set[str]) -> bool:
+    """Whether some node of an operator could meet a condition: by its schema versions, and what its nodes read."""
+    at_all = not limit.versions or not versions.isdisjoint(limit.versions)
+    return at_all and all(not read.isdisjoint(types) for types in limit.types.values())
 
 
 def _refused(entry: Operator, versions: set[int]) -> frozenset[str]:
