@@ -114,7 +114,7 @@ def _truth(subject: Subject, data: bytes, name: str) -> tuple[str, str]:
     if name not in _runtimes:
         _runtimes[name] = Runtime(name, deadline=60)
     verdict = _runtimes[name].ask(
-        data, _feeds(subject, data), folder=str(subject.path.parent) if subject.path else None
+        data, _feeds(subject, data), folder=str(subject.path.parent.resolve()) if subject.path else None
     )
     return verdict.stage, verdict.words
 
