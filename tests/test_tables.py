@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -153,6 +154,27 @@ def test_resize_by_target(
 ) -> None:
     text = RESIZE.format(opset=opset, attributes=attributes)
     assert [(v, r) for _, v, r, _ in verdicts(text, tmp_path, name)] == expected
+
+
+CUBIC = """<ir_version: 8, opset_import: ["" : {opset}]> g ({kind}[1,1,4,4] x) => ({kind}[1,1,{side},{side}] y)
+<float[4] s = {{1.0, 1.0, {scale}, {scale}}}> {{ y = Resize<mode = "cubic"{more}>(x, , s) }}"""
+
+
+@pytest.mark.parametrize("scale", [1, 2])
+@pytest.mark.parametrize(("opset", "more"), [(13, ""), (19, ""), (19, ", antialias = 1")])
+@pytest.mark.parametrize("kind", ["float", "uint8", "int8", "int32"])
+def test_cubic_resizes_are_judged_as_the_runtime_runs_them(
+    kind: str, opset: int, scale: int, more: str, tmp_path: Path
+) -> None:
+    text = CUBIC.format(kind=kind, opset=opset, scale=f"{scale}.0", side=4 * scale, more=more)
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")
+    session = onnxruntime.InferenceSession(str(support.save(text, tmp_path)), providers=["CPUExecutionProvider"])
+    try:
+        session.run(None, {"x": np.ones((1, 1, 4, 4), kind.replace("float", "float32"))})
+        refused = False
+    except onnxruntime.capi.onnxruntime_pybind11_state.Fail:
+        refused = True
+    assert bool(verdicts(text, tmp_path, "onnxruntime@1.32")) == refused
 
 
 HEADER = '<ir_version: 8, opset_import: ["" : {opset}]> g ({inputs}) => ({output}) {{ {nodes} }}'

@@ -50,6 +50,7 @@ class Restriction:
     varies: of these inputs those that are given depend on what the caller feeds (at least one is given).
     computed: as varies, and sizes that depend on open axes of the file's inputs count, too.
     axis_inside: `axis` is known not to be the last one; shrinks: input 1 is a constant with an element below 1.
+    resizes: the first input and output are not known to be of one shape.
     nonzero: the input is a constant with an element other than 0; above: … with a first element larger than this.
     types, ranks: the input has one of these element types, ranks; ranks_only: its rank is known and none of these.
     verdict: "" is what a lack means for the target (see `Target.lacking`); else "refuses", "differs", "falls-back",
@@ -67,6 +68,7 @@ class Restriction:
     outputs: tuple[int, ...] = ()
     axis_inside: bool = False
     shrinks: bool = False
+    resizes: bool = False
     varies: tuple[int, ...] = ()
     computed: tuple[int, ...] = ()
     nonzero: tuple[int, ...] = ()
@@ -266,7 +268,7 @@ def restriction(entry: Any, where: str) -> Restriction:
     _keys(entry, _RESTRICTION, where)
     made: dict[str, Any] = {}
     for key, value in entry.items():
-        if key in ("verdict", "rule", "why", "seen", "axis_inside", "shrinks", "opset"):
+        if key in ("verdict", "rule", "why", "seen", "axis_inside", "shrinks", "resizes", "opset"):
             made[key] = value
         elif key in ("attribute", "only"):
             made[key] = {name: _listed(v, f"{where}{key}.{name}") for name, v in _table(value, where + key).items()}

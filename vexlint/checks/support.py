@@ -183,6 +183,7 @@ def _holds(limit: Restriction, node: Node, since: int) -> bool:
         and all(_rank(node, i) in ranks for i, ranks in limit.ranks.items())
         and all(_other(_rank(node, i), ranks) for i, ranks in limit.ranks_only.items())
         and (not limit.axis_inside or _inside(node))
+        and (not limit.resizes or not _same_shape(node))
     )
 
 
@@ -229,6 +230,13 @@ def _inside(node: Node) -> bool:
     if axis is None or shape is None or not shape.dims:
         return False
     return any(size != 1 for size in shape.dims[axis % len(shape.dims) + 1 :])
+
+
+def _same_shape(node: Node) -> bool:
+    """Whether the first output is surely as large as the first input."""
+    before, after = node.input(0), Value(node.graph, node.outputs[0]) if node.outputs else None
+    shapes = before.shape if before is not None else None, after.shape if after is not None else None
+    return shapes[0] is not None and shapes[0] == shapes[1] and None not in shapes[0].dims
 
 
 def _vary(node: Node, positions: tuple[int, ...], sizes: bool = False) -> bool:
@@ -287,4 +295,5 @@ def describe(limit: Restriction) -> str:
     parts += [f"input {i} of a rank other than {', '.join(map(str, r))}" for i, r in limit.ranks_only.items()]
     parts += ["axis is not the last one"] if limit.axis_inside else []
     parts += ["a scale is below 1"] if limit.shrinks else []
+    parts += ["the size changes"] if limit.resizes else []
     return ", ".join(parts)
