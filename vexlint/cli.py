@@ -7,6 +7,7 @@ above --fail-on, 2 could not judge (a file, an option, a configuration).
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -45,6 +46,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show is no reason to fail
             stream.reconfigure(errors="backslashreplace")
+    signal.signal(signal.SIGTERM, _stopped)
     gc.disable()  # a run is short and its objects live to its end: collecting would cost a third of a large check
     try:
         code = app(standalone_mode=False)
@@ -63,6 +65,11 @@ def main() -> None:
     if code == INTERRUPTED:
         _fail("interrupted")
     sys.exit(code)
+
+
+def _stopped(number: int, _: object) -> NoReturn:
+    """What a cancelled job sends: an exit like any other, so that children and temporary files go."""
+    sys.exit(128 + number)
 
 
 def _complain(error: Any) -> NoReturn:

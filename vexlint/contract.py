@@ -18,7 +18,7 @@ PREPROCESSING = (
     '# preprocessing = { colour = "RGB", layout = "NCHW", fit = "letterbox", interpolation = "linear", pad = 114, '
     "scale = 255, mean = [0, 0, 0], std = [1, 1, 1] }"
 )
-NMS = '# nms = { layout = "v8", score = 0.25, iou = 0.45, max_detections = 300 }'
+NMS = '# nms = {{ layout = "{}", score = 0.25, iou = 0.45, max_detections = 300 }}'
 
 
 def draft(path: Path) -> str:
@@ -40,8 +40,8 @@ def draft(path: Path) -> str:
         lines.append(f'resize = "{mode}"')
     lines += [f"inputs.{_key(name)} = {{ {_input(model.graph.shape(name))} }}" for name in model.graph.inputs]
     lines += ["# how pictures become the input; the file cannot say:", PREPROCESSING]
-    if heads.find(model):
-        lines += ["# say this where NMS belongs inside the graph:", NMS]
+    if found := heads.find(model):
+        lines += ["# say this where NMS belongs inside the graph:", NMS.format(found[0].layout.name)]
     return "\n".join(lines) + "\n"
 
 

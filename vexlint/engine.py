@@ -110,7 +110,8 @@ def check(model: Model, rules: Mapping[str, Rule], context: Context) -> list[Fin
     """The findings of these rules on one model, in the rules' order."""
     findings = []
     for rule in rules.values():
-        waits = rule.precision and context.contract.precision not in rule.precision
+        planned = context.contract.precision
+        waits = rule.precision and (rule.waits if planned is None else planned not in rule.precision)
         if rule.check is not None and not waits:
             hits: list[Hit] = list(rule.check(model, replace(context, deep=rule.deep)))
             findings += [_finding(rule, hit, context) for hit in hits if severity(rule, hit, context) is not None]

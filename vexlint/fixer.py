@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 CAP = 10  # rounds before rules are said to fight
 STRUCTURE = ("VEX205", "VEX206", "VEX701", "VEX703")
 SUPPRESSION = ("VEX501",)
+FROZEN = "VEX401"
 StageName = Literal["structure", "numbers", "meaning", "suppression"]
 Keep = Callable[[list[Finding]], list[Finding]]
 
@@ -65,6 +66,10 @@ def repair(
         done.append(Stage(name, tuple(changes), after))
         if changes and valid and (fault := complaint(after, draft.source)):
             codes = ", ".join(sorted({c.code for c in changes}))
+            if FROZEN in codes:
+                raise VexlintError(
+                    f"frozen to these sizes the network does not fit together, give sizes it was made for: {fault}"
+                )
             raise VexlintError(f"the fix of {codes} makes a file that onnx.checker refuses, please report it: {fault}")
     return done
 

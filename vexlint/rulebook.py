@@ -50,7 +50,8 @@ class Rule:
 
     `profile` is the first of `PROFILES` that has the rule, `thorough` the first for which it also looks where that
     costs (weights, shape inference); `deep` says whether it does so in this selection. A rule with `precision` runs for
-    files whose contract says one of these, whatever the profile.
+    files whose contract says one of these, whatever the profile; where `waits` is false for those too whose contract
+    says nothing of it.
     """
 
     code: str
@@ -67,6 +68,7 @@ class Rule:
     profile: str = PROFILES[0]
     thorough: str = PROFILES[0]
     precision: tuple[str, ...] = ()
+    waits: bool = True
     deep: bool = True
 
     def examples(self) -> list[Example]:
@@ -165,6 +167,8 @@ def select(
     A rule that waits for a contract's precision keeps waiting unless it was chosen or the profile has it; so does what
     a rule looks at only for a thorough profile.
 
+    Raises VexlintError where nothing is left to judge with: that is never a pass.
+
     A name is a code (VEX301), the start of codes (VEX3), a rule's name (resize-align-corners) or ALL. Raises
     VexlintError with the nearest name for one that names no rule: a gate must not pass because of a typing error.
     Rules of the reader (VEX0xx) always run: a file that cannot be read is never a pass.
@@ -174,12 +178,18 @@ def select(
     taken = taken if chosen else {code for code, rule in rules.items() if rule.profile in held}
     waiting = set() if chosen else {code for code, rule in rules.items() if rule.precision} - taken
     dropped = {code for name in ignored for code in named(rules, name)}
+    kept = {code for code in taken | waiting if code not in dropped}
+    if not kept - {code for code, rule in rules.items() if rule.source == "reader" and not chosen}:
+        raise VexlintError("no rule is left to judge with: what is selected is ignored, too")
     return {
         code: replace(
-            rule, precision=rule.precision if code in waiting else (), deep=bool(chosen) or rule.thorough in held
+            rule,
+            precision=() if chosen else rule.precision,
+            waits=code in waiting,
+            deep=bool(chosen) or rule.thorough in held,
         )
         for code, rule in rules.items()
-        if rule.source == "reader" or (code in taken | waiting and code not in dropped)
+        if rule.source == "reader" or code in kept
     }
 
 

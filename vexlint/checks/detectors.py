@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from vexlint.checks import tables
@@ -24,7 +25,7 @@ def nms_outside(model: Model, context: Context) -> Iterator[Hit]:
         message += ", the contract wants it inside" if wanted else ""
         way_out = "suppress in the application with the same thresholds on every runtime"
         if model.metadata.get("task") != "obb":  # rotated boxes need another overlap
-            way_out += f", or insert it: vexlint nms {model.path.name} -o OUT"
+            way_out += f", or insert it: vexlint nms {shlex.quote(str(model.path))} -o OUT"
         yield Hit(
             value_place("output", head.output),
             message,

@@ -48,6 +48,9 @@ def check(
     """Say what is wrong with models, without running them."""
     outputs = output.parse(output_format, statistics)
     run = settle(config, target, select, ignore, fail_on, profile)
+    sources = {rule.source for rule in run.rules.values()}
+    if not probe and "probe" in sources and "model" not in sources:
+        raise VexlintError("what is selected is what runtimes say: add --probe")
     known = _load(baseline)
     files = choose(paths or [], changed_since, config)
     output.spare(outputs, files)

@@ -69,7 +69,8 @@ def fix(
         shown = repairs.difference(repair)
         sys.stdout.write(shown)
         raise typer.Exit(FINDINGS if shown else CLEAN)
-    report = repairs.carry_out(repair, output or path, run, in_place)
+    judging = settle(config, target, [], ignore, fail_on, profile) if select else run  # --select is which fixes
+    report = repairs.carry_out(repair, output or path, judging, in_place)
     sys.stdout.write(fix_json.render(report) if output_format == "json" else fix_text.render(report, colour()))
     if report.remaining is None:
         raise typer.Exit(NOT_JUDGED)

@@ -19,7 +19,7 @@ def nms(
     layout: Annotated[
         str | None,
         typer.Option(
-            help="v8, v5, corners, centres, corners01 or centres01, where the file cannot say.", show_default=False
+            help="v8, v5, v7, corners, centres, corners01 or centres01, where the file cannot say.", show_default=False
         ),
     ] = None,
     score: Annotated[

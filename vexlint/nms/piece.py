@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 PREFIX = "vexlint_nms/"
-BEHIND = -(2.0**24)  # every place
+BEHIND = float("-inf")  # every place, and in half precision too
 
 
 class Piece:

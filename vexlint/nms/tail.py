@@ -108,7 +108,8 @@ def _split(piece: Piece, head: Head, settings: Settings, wide: list[Any]) -> tup
     if head.places is None:  # there may be fewer places than candidates
         room = ints(0, 0, 0, 0, settings.candidates(head), 0)
         boxes, scores = piece.op("Pad", boxes, room), piece.op("Pad", scores, room, floats(NOTHING).reshape(()))
-    above = piece.op("Greater", scores, floats(settings.score))
+    # turned round: of a NaN, OpenVINO's Greater says true on CPUs with AVX-512, and its Less says false
+    above = piece.op("Less", floats(settings.score), scores)
     return boxes, piece.op("Where", above, scores, floats(NOTHING)), axis
 
 
@@ -206,7 +207,7 @@ def _overlap(piece: Piece, boxes: Any, iou: float) -> Any:
     both = piece.op("Mul", shared(x1, x2), shared(y1, y2))
     area = piece.op("Mul", piece.op("Sub", x2, x1), piece.op("Sub", y2, y1))
     union = piece.op("Sub", piece.op("Add", area, turned(area)), both)
-    return piece.op("Greater", both, piece.op("Mul", union, floats(iou)))
+    return piece.op("Less", piece.op("Mul", union, floats(iou)), both)  # false of NaN, as in `_split`
 
 
 def _body(opset: int, over: Any, alive: Any) -> Any:
