@@ -66,6 +66,8 @@ def test_exit_codes(words: list[str], code: int) -> None:
         (["check", "docs"], "docs: no model in this folder"),
         (["check", "docs/*.onnx"], "no model matches this pattern"),
         (["check", CLEAN, "--select", "VEX999"], "'VEX999' names no rule"),
+        (["check", CLEAN, "--select", "VEX301", "--ignore", "VEX3"], "no rule is left to judge with"),
+        (["check", CLEAN, "--select", "VEX901"], "add --probe"),
         (["check", CLEAN, "--ignore", "resize-align-corner"], "did you mean resize-align-corners?"),
         (["check", CLEAN, "--target", "tensorflow"], "unknown target 'tensorflow'"),
         (["check", CLEAN, "--fail-on", "never"], "--fail-on 'never' is none of error, warning, info"),
@@ -239,3 +241,5 @@ def test_a_drafted_contract_is_one_that_its_file_keeps(model: Path, tmp_path: Pa
     assert contract.inputs["images"].dtype == "float32"
     errors = [c for s, c in codes(judge(copy, contract)) if s == "error"]
     assert errors == (["VEX101"] if model.name == "custom_mish.onnx" else [])
+    layout = "v5" if model.name == "objectness.onnx" else "v8"
+    assert f'# nms = {{ layout = "{layout}"' in done.stdout

@@ -283,6 +283,15 @@ def test_recorded_outputs_prove_the_right_composite(custom: Path) -> None:
     assert statuses(report) == {"recorded outputs": "proven"}
 
 
+def test_recorded_outputs_are_compared_where_nothing_was_fixed(custom: Path) -> None:
+    clean = custom.with_name("clean.onnx")
+    clean.write_bytes((DETECTOR / "clean.onnx").read_bytes())
+    assert statuses(fix(clean, expect=recording(custom.parent))) == {"recorded outputs": "proven"}
+    other = custom.with_name("other.onnx")
+    other.write_bytes((DETECTOR / "align_corners.onnx").read_bytes())
+    assert statuses(fix(other, expect=recording(custom.parent))) == {"recorded outputs": "not proven"}
+
+
 def test_recorded_outputs_find_a_wrong_composite_out(custom: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against itself a composite that computes something else is consistent; against PyTorch it is not."""
     known = composites.load()
@@ -494,6 +503,11 @@ def test_a_file_says_how_it_was_proven_and_does_not_forget(tmp_path: Path) -> No
     assert list(found) == ["vexlint.version", "vexlint.fixed", "vexlint.proof"]
 
 
+def test_sizes_that_the_network_was_not_made_for_are_said(custom: Path) -> None:
+    with pytest.raises(VexlintError, match=r"give sizes it was made for: .*node name: /neck/Add"):
+        repairs.plan(DETECTOR / "dynamic.onnx", settings(custom.parent), Options(shapes={"images": (1, 3, 300, 330)}))
+
+
 def test_shapes_that_the_file_contradicts_are_errors(tmp_path: Path) -> None:
     path = save(HEAD + "net (float[N,4] images) => (float[N,4] y) { y = Relu (images) }", tmp_path)
     for shape, said in {
@@ -586,6 +600,13 @@ def test_one_document_of_json_and_exit_codes(tmp_path: Path) -> None:
     )
 
 
+def test_what_is_selected_is_fixed_and_what_remains_is_judged_by_every_rule(custom: Path) -> None:
+    words = ("--select", "VEX101", "--no-verify", "--format", "json")
+    done = vexlint("fix", custom.name, "-o", "fixed.onnx", *words, folder=custom.parent)
+    remaining = json.loads(done.stdout)["remaining"]["findings"]
+    assert [f["code"] for f in remaining] == ["VEX501"]
+
+
 def test_a_difference_is_shown_and_nothing_is_written(custom: Path) -> None:
     before = custom.read_bytes()
     done = vexlint("fix", custom.name, "--diff", folder=custom.parent)
@@ -673,7 +694,12 @@ def test_what_is_not_proven_exits_with_2_and_says_why(custom: Path) -> None:
     assert not (custom.parent / "fixed.onnx").exists()
 
 
-def test_ctrl_c_while_it_is_being_proven_leaves_nothing(custom: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "code", "said"), [(signal.SIGINT, 2, "vexlint: interrupted\n"), (signal.SIGTERM, 128 + 15, "")]
+)
+def test_stopped_while_it_is_being_proven_it_leaves_nothing(
+    sent: signal.Signals, code: int, said: str, custom: Path
+) -> None:
     made = custom.parent / "made"
     made.mkdir()
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(made)}
@@ -683,9 +709,9 @@ def test_ctrl_c_while_it_is_being_proven_leaves_nothing(custom: Path) -> None:
     deadline = time.monotonic() + 30
     while not list(made.rglob("the fixed model.onnx")) and time.monotonic() < deadline:
         time.sleep(0.01)
-    child.send_signal(signal.SIGINT)
-    _, said = child.communicate(timeout=30)
-    assert (child.returncode, said) == (2, "vexlint: interrupted\n")
+    child.send_signal(sent)
+    assert child.communicate(timeout=30)[1] == said
+    assert child.returncode == code
     assert list(made.iterdir()) == []
     assert custom.read_bytes() == CUSTOM.read_bytes()
 

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from tests.benchmarks import nms_exact, nms_rtx
 from tests.scratch import vexlint
-from tests.support import DETECTOR, load
+from tests.support import DETECTOR, RULES, codes, judge, load
+from vexlint import rulebook
 from vexlint.cli import app
 from vexlint.config import Config, Contract
 from vexlint.model.layouts import APART, LAYOUTS
@@ -420,6 +421,14 @@ def test_a_mistake_is_said_and_nothing_is_written(case: str, tmp_path: Path) -> 
     assert text in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
     assert {p: p.read_bytes() for p in (*tmp_path.iterdir(), Path(CLEAN))} == before
+
+
+@pytest.mark.parametrize("name", ["planes", "loop"])
+def test_a_tail_is_not_what_a_release_is_warned_of(name: str, tmp_path: Path) -> None:
+    source, path = DETECTOR / "clean.onnx", tmp_path / "inside.onnx"
+    assert vexlint("nms", str(source), "-o", str(path), "--tail", name, "--no-verify", folder=tmp_path).returncode == 0
+    release = rulebook.select(RULES, [], [], "release")
+    assert set(codes(judge(path, rules=release))) <= set(codes(judge(source, rules=release)))
 
 
 def test_the_command_writes_proves_and_takes_away(tmp_path: Path) -> None:

@@ -147,13 +147,15 @@ def test_a_profile_has_its_rules_and_those_of_the_former_ones() -> None:
         three.code: replace(three, profile="release", precision=("fp16",)),
     }
 
-    def on(**options: Any) -> dict[str, tuple[str, ...]]:
-        return {code: rule.precision for code, rule in rulebook.select(book, ignored=[], **options).items()}
+    def on(**options: Any) -> dict[str, bool | None]:
+        """Whether a rule waits for a contract that says its precision; None for one without."""
+        chosen = rulebook.select(book, ignored=[], **options)
+        return {code: rule.waits if rule.precision else None for code, rule in chosen.items()}
 
-    assert on(chosen=[]) == {"VEX301": (), "VEX401": ("fp16",)}  # VEX401 waits for a contract that says fp16
-    assert on(chosen=[], profile="board") == {"VEX301": (), "VEX302": (), "VEX401": ("fp16",)}
-    assert on(chosen=[], profile="release") == {"VEX301": (), "VEX302": (), "VEX401": ()}
-    assert on(chosen=["VEX401"]) == {"VEX401": ()}
+    assert on(chosen=[]) == {"VEX301": None, "VEX401": True}
+    assert on(chosen=[], profile="board") == {"VEX301": None, "VEX302": None, "VEX401": True}
+    assert on(chosen=[], profile="release") == {"VEX301": None, "VEX302": None, "VEX401": False}
+    assert on(chosen=["VEX401"]) == {"VEX401": None}  # chosen by name it runs, whatever a contract says
 
 
 def test_a_rule_looks_deep_from_its_thorough_profile_on_or_when_chosen() -> None:
@@ -165,6 +167,12 @@ def test_a_rule_looks_deep_from_its_thorough_profile_on_or_when_chosen() -> None
     assert deep(chosen=[]) == [False, True]
     assert deep(chosen=[], profile="board") == deep(chosen=[], profile="release") == [True, True]
     assert deep(chosen=["VEX301"]) == [True]
+
+
+@pytest.mark.parametrize(("chosen", "ignored"), [(["VEX301"], ["VEX3"]), ([], ["ALL"]), (["VEX3"], ["ALL"])])
+def test_a_selection_that_leaves_no_rule_is_an_error(chosen: list[str], ignored: list[str]) -> None:
+    with pytest.raises(VexlintError, match="no rule is left"):
+        rulebook.select(RULES, chosen, ignored)
 
 
 @pytest.mark.parametrize("name", ["VEX999", "resize-align-corner", "vex", ""])
