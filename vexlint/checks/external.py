@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from vexlint.checks.context import Context
 from vexlint.model import tensors
-from vexlint.model.model import Graph, Model
-from vexlint.model.wire import payload_of
+from vexlint.model.model import Model
 from vexlint.values import Hit, Place, Severity
 
 if TYPE_CHECKING:
@@ -25,13 +24,13 @@ def external_data(model: Model, context: Context) -> Iterator[Hit]:
     fault."""
     sizes: dict[str, int | None] = {}
     found: dict[tuple[str, str], list[Place]] = {}
-    for place, tensor in placed_tensors(model):
-        record = tensors.external(tensor)
-        if record is None or (model.stripped is not None and payload_of(tensor, model.stripped) is not None):
+    for held in model.held:
+        record = held.record
+        if record is None or held.payload is not None:
             continue  # in the file itself
-        fault = _fault(model, record, tensor, sizes)
+        fault = _fault(model, record, held.tensor, sizes)
         if fault:
-            found.setdefault((record.get("location", ""), fault), []).append(place)
+            found.setdefault((record.get("location", ""), fault), []).append(held.place)
     for (location, fault), places in found.items():
         yield Hit(
             places[0],
@@ -42,25 +41,6 @@ def external_data(model: Model, context: Context) -> Iterator[Hit]:
             more=tuple(places[1:]),
             count=len(places),
         )
-
-
-def placed_tensors(model: Model) -> Iterator[tuple[Place, TensorProto]]:
-    """Every tensor of the graphs that can run, initializers and attributes, with its place."""
-    for graph in model.graphs:
-        for name, tensor in graph.initializers.items():
-            yield Place("initializer", graph.path, name=name, value=name), tensor
-        if not graph.is_function:
-            for sparse in graph.proto.sparse_initializer:
-                yield from ((_sparse(graph, sparse.values.name), t) for t in (sparse.values, sparse.indices))
-        for node, attribute in graph.holders:
-            if attribute.HasField("t"):
-                yield node.place, attribute.t
-            for tensor in attribute.tensors:
-                yield node.place, tensor
-
-
-def _sparse(graph: Graph, name: str) -> Place:
-    return Place("initializer", graph.path, name=name, value=name)
 
 
 def _fault(model: Model, record: dict[str, str], tensor: TensorProto, sizes: dict[str, int | None]) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from vexlint.checks.context import Context
-from vexlint.checks.external import placed_tensors
 from vexlint.checks.faults import Fault, hits
 from vexlint.checks.weights import readers
 from vexlint.model import payloads, tensors
@@ -46,7 +45,8 @@ def half_overflow(model: Model, context: Context) -> Iterator[Hit]:
 
 
 def _constants(model: Model) -> Iterator[tuple[Fault, Place]]:
-    for place, tensor in placed_tensors(model):
+    for held in model.held:
+        place, tensor = held.place, held.tensor
         if tensor.data_type not in WIDE:
             continue
         most, least = _extent(model, tensor)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from vexlint.checks.context import Context
-from vexlint.checks.external import placed_tensors
 from vexlint.model import tensors
+from vexlint.model.held import Held
 from vexlint.model.model import Model
-from vexlint.model.wire import Stripped, payload_of
 from vexlint.values import Hit
 
 if TYPE_CHECKING:
@@ -28,9 +28,10 @@ def data_size(model: Model, context: Context) -> Iterator[Hit]:
     Data outside the file is VEX711's. Typed data of a kilobyte or more that is written as varints has stayed on disk
     uncounted, and is not judged.
     """
-    for place, tensor in placed_tensors(model):
-        flaw = _flaw(tensor, model.stripped)
+    for held in model.held:
+        flaw = _flaw(held)
         if flaw:
+            place, tensor = held.place, held.tensor
             kind = tensors.dtype_name(tensor.data_type)
             shape = f"[{','.join(map(str, tensor.dims))}]"
             whose = f"{tensor.name} " if tensor.name and place.kind == "node" else ""
@@ -41,15 +42,16 @@ def data_size(model: Model, context: Context) -> Iterator[Hit]:
             )
 
 
-def _flaw(tensor: TensorProto, stripped: Stripped | None) -> str:
+def _flaw(held: Held) -> str:
+    tensor, payload = held.tensor, held.payload
     if tensor.data_type not in tensors.DTYPES:
         return "has no element type that ONNX knows"
-    if any(dim < 0 for dim in tensor.dims):
+    dims = tensor.dims[:]  # a list at once: a repeated field is slow to iterate
+    if dims and min(dims) < 0:
         return "has a negative dimension"
-    count = tensors.size(tensor)
+    count = math.prod(dims)
     bits = tensors.BITS.get(tensor.data_type, 0)
-    if tensors.external(tensor) is not None:
-        payload = payload_of(tensor, stripped) if stripped is not None else None
+    if held.record is not None:
         return _bytes_flaw(payload.length, count, bits) if payload is not None and payload.raw and bits else ""
     if tensor.HasField("raw_data"):
         if tensor.data_type == STRING:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vexlint.checks.context import Context
-from vexlint.checks.external import placed_tensors
 from vexlint.checks.quantization import PARAMETERS
 from vexlint.model import payloads, tensors
+from vexlint.model.held import Held
 from vexlint.model.model import Model, Node
-from vexlint.model.schemas import plain_domain
 from vexlint.values import Hit, Place, Severity
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ FORMATS = {
     11: (8, 0x7FF0_0000_0000_0000, 0x000F_FFFF_FFFF_FFFF),
     16: (2, 0x7F80, 0x007F),
 }
+CONSTANT = ("", "Constant")
 BUDGET = 4096  # small tensors looked at where nothing else is read
 # Operators whose inputs behind the first are weights: a number there that is none reaches every result
 WEIGHTED = (
@@ -54,8 +54,11 @@ def non_finite(model: Model, context: Context) -> Iterator[Hit]:
     One hit a kind of fault. Without a deep check only tensors that are in the proto are looked at, `BUDGET` of them.
     """
     found: dict[str, list[tuple[Place, Census]]] = {"nan": [], "infinite": [], "denormal": []}
-    for place, tensor in _floating(model, context.deep):
-        census = count(model, tensor) if context.deep else _quick(model, tensor)
+    for held in _floating(model, context.deep):
+        census = count(model, held.tensor) if context.deep else _quick(held.tensor)
+        if census is None:
+            continue
+        place = held.place
         if census.nan and not _is_parameter(model, place):
             found["nan"].append((place, census))
         elif census.infinite and (_is_weight(model, place) or _is_stray(model, place, census)):
@@ -81,23 +84,25 @@ def _hit(model: Model, kind: str, rows: list[tuple[Place, Census]]) -> Hit:
     return Hit(places[0], text, way_out, severity=severity, data={kind: many}, more=places[1:], count=len(places))
 
 
-def _floating(model: Model, deep: bool) -> Iterator[tuple[Place, TensorProto]]:
+def _floating(model: Model, deep: bool) -> Iterator[Held]:
     left = BUDGET
-    for place, tensor in placed_tensors(model):
-        held = place.kind == "initializer" or (place.op == "Constant" and plain_domain(place.domain) == "")
-        if not held or tensor.data_type not in FORMATS or not (deep or payloads.is_small(tensor)):
+    for held in model.held:
+        if not deep and held.record is not None:
+            continue  # its data are not at hand
+        if held.tensor.data_type not in FORMATS or (held.node and (held.node.domain, held.node.op) != CONSTANT):
             continue  # attributes of other operators have meanings of their own: tree ensembles part sets by NaN
         left -= 1
         if left < 0 and not deep:
             return
-        yield place, tensor
+        yield held
 
 
-def _quick(model: Model, tensor: TensorProto) -> Census:
-    """As `count`, without denormals and without numpy: the sum of numbers tells whether one of them is none."""
+def _quick(tensor: TensorProto) -> Census | None:
+    """As `count`, without denormals and without numpy: the sum of numbers tells whether one of them is none. None where
+    none is."""
     numbers = tensors.values(tensor, most=1024) or []
     if math.isfinite(sum(numbers)):
-        return Census(count=len(numbers))
+        return None
     infinite = sum(map(math.isinf, numbers))
     return Census(sum(map(math.isnan, numbers)), infinite, 0, len(numbers), numbers.count(math.inf))
 

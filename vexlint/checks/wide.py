@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from vexlint.checks import tables
 from vexlint.checks.context import Context
-from vexlint.checks.external import placed_tensors
 from vexlint.checks.faults import Fault, hits
 from vexlint.checks.weights import readers
 from vexlint.model import tensors
@@ -31,9 +30,9 @@ def _doubles(model: Model) -> Iterator[tuple[Fault, Place]]:
         "float64 is computed with: most accelerators have none, and cast it or stop",
         "cast to float32 before the export (numpy scalars and torch.double buffers bring it in)",
     )
-    for place, tensor in placed_tensors(model):
-        if tensor.data_type == DOUBLE:
-            for node, _ in readers(model, place):
+    for held in model.held:
+        if held.tensor.data_type == DOUBLE:
+            for node, _ in readers(model, held.place):
                 yield fault, node.place
     for node in model.nodes("Cast"):
         if node.attribute("to") == DOUBLE:
@@ -45,9 +44,9 @@ def _large(model: Model) -> Iterator[tuple[Fault, Place]]:
         "an int64 constant does not fit int32, which is what targets without int64 make of it",
         "write a smaller number if it is meant as no limit",
     )
-    for place, tensor in placed_tensors(model):
-        if tensor.data_type != INT64:
+    for held in model.held:
+        if held.tensor.data_type != INT64:
             continue
-        numbers = tensors.values(tensor, model.folder) or []
+        numbers = tensors.values(held.tensor, model.folder) or []
         if any(INT32_MAX < abs(n) < NO_LIMIT for n in numbers):
-            yield fault, place
+            yield fault, held.place

@@ -19,6 +19,7 @@ from vexlint.values import Place, PlaceKind
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
+    from vexlint.model.held import Held
     from vexlint.model.kinds import Flow, Kind, Use, Way
     from vexlint.model.shapes import Shape
     from vexlint.model.wire import Stripped
@@ -355,6 +356,13 @@ class Model:
     def nodes(self, *ops: str, domain: str = "") -> list[Node]:
         """The nodes of these operators of one domain at every depth: a look-up, not a walk."""
         return [node for op in ops for node in self.operators.get((domain, op), ())]
+
+    @cached_property
+    def held(self) -> list[Held]:
+        """Every tensor of the graphs that can run."""
+        from vexlint.model.held import everything
+
+        return list(everything(self))
 
     @cached_property
     def uses(self) -> list[Use]:

@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 CHUNK = 4 << 20  # bytes read at a time; a multiple of every element's size
 
 
-def is_small(tensor: TensorProto) -> bool:
-    """Whether the payload is in the proto at hand, so that looking at it reads nothing."""
-    return tensors.external(tensor) is None
-
-
 def chunks(model: Model, tensor: TensorProto) -> Iterator[bytes]:
     """The payload of a tensor of numbers as raw_data would hold it (little endian), in pieces of whole elements.
 

@@ -46,9 +46,11 @@ def size(tensor: TensorProto) -> int:
 
 def external(tensor: TensorProto) -> dict[str, str] | None:
     """The external-data record (location, offset, length, …) or None where the payload is in the proto."""
-    if tensor.data_location != 1:  # TensorProto.EXTERNAL
-        return None
-    return {entry.key: entry.value for entry in tensor.external_data}
+    return {entry.key: entry.value for entry in tensor.external_data} if is_external(tensor) else None
+
+
+def is_external(tensor: TensorProto) -> bool:
+    return bool(tensor.data_location == 1)  # TensorProto.EXTERNAL
 
 
 def everywhere(model: ModelProto) -> Iterator[TensorProto]:

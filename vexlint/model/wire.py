@@ -25,7 +25,18 @@ from vexlint.model.proto import Body, Field, Unreadable, Walk, check_depth, chec
 if TYPE_CHECKING:
     from onnx import TensorProto
 
-__all__ = ["PAYLOAD_KEY", "Payload", "Piece", "Stripped", "Unreadable", "header", "payload_of", "size", "strip"]
+__all__ = [
+    "PAYLOAD_KEY",
+    "Payload",
+    "Piece",
+    "Stripped",
+    "Unreadable",
+    "header",
+    "payload_at",
+    "payload_of",
+    "size",
+    "strip",
+]
 
 BIG = 1024  # payloads of this many bytes or more stay on disk
 KEPT = 64 * 1024  # but INT32 and INT64 tensors of rank 0 and 1 up to this many bytes do not: shape inference reads them
@@ -54,6 +65,9 @@ INSIDE: dict[str, dict[int, tuple[str, bool]]] = {
 # TensorProto's payload fields: field -> the wire types it can have, of a packed and of a single element
 PAYLOAD_WIRES = {4: (2, 5), 5: (2, 0), 6: (2,), 7: (2, 0), 9: (2,), 10: (2, 1), 11: (2, 0)}
 DIMS, DATA_TYPE, RAW_DATA, EXTERNAL_DATA, DATA_LOCATION = 1, 2, 9, 13, 14
+# How nearly every TensorProto begins: dims, data_type in one byte, the tag and length of a name of under 128 bytes
+USUAL = re.compile(rb"((?:\x08[\x80-\xff]{0,8}[\0-\x7f])*)\x10([\0-\x7f])(?:\x42([\0-\x7f]))?", re.DOTALL)
+RAW_DATA_TAG = RAW_DATA << 3 | 2
 EXTERNAL = b"\x70\x01"  # data_location: EXTERNAL
 TENSOR_FIELDS = {DIMS, DATA_TYPE, EXTERNAL_DATA, DATA_LOCATION, *PAYLOAD_WIRES}
 INTEGERS = (6, 7)  # data_type INT32, INT64
@@ -176,11 +190,15 @@ def strip(path: Path) -> Stripped:
 
 
 def payload_of(tensor: TensorProto, stripped: Stripped) -> Payload | None:
-    """The payload that `strip` took from a tensor, None where it took none.
+    """The payload that `strip` took from a tensor, None where it took none."""
+    return payload_at([(entry.key, entry.value) for entry in tensor.external_data], stripped)
 
-    The record must be `strip`'s own in every letter: a file may bring one that only looks like it.
+
+def payload_at(entries: list[tuple[str, str]], stripped: Stripped) -> Payload | None:
+    """As `payload_of`, of the tensor's external-data entries.
+
+    They must be `strip`'s own in every letter: a file may bring some that only look like them.
     """
-    entries = [(entry.key, entry.value) for entry in tensor.external_data]
     try:
         index = int(dict(entries)[PAYLOAD_KEY])
         payload = stripped.payloads[index]
@@ -237,6 +255,34 @@ def _message(walk: _Strip, message: str, bodies: Sequence[Body], depth: int) -> 
 
 def _tensor(walk: _Strip, bodies: Sequence[Body]) -> list[Piece] | None:
     """A TensorProto with a record instead of its payload, None where it stays as it is."""
+    payload = (_usual(walk, bodies[0]) if len(bodies) == 1 else None) or _gathered(walk, bodies)
+    if payload is None:
+        return None
+    record = _record(walk.name, payload, len(walk.payloads)) + EXTERNAL
+    walk.payloads.append(payload)
+    return [*_splice(bodies, [(start, end, ()) for start, end in payload.fields]), record]
+
+
+def _usual(walk: _Strip, body: Body) -> Payload | None:
+    """The payload of a tensor that is written as nearly all are: dims, type, name and raw_data, in this order and
+    nothing else. None for others, and for integers, of which some are kept: `_gathered` looks at those field by field.
+    """
+    buffer, (start, end) = walk.buffer, body
+    begins = USUAL.match(buffer, start, end)
+    if begins is None or begins[2][0] in INTEGERS:
+        return None
+    at = begins.end() + (begins[3][0] if begins[3] else 0)
+    if end - at < BIG or buffer[at] != RAW_DATA_TAG:
+        return None
+    length, first = varint(walk, "TensorProto", at + 1, end, 5)
+    if first + length != end or length < BIG:
+        return None
+    walk.left -= len(begins[1]) + 3  # as many fields at the most
+    return Payload(RAW_DATA, first, length, True, ((at, end),))
+
+
+def _gathered(walk: _Strip, bodies: Sequence[Body]) -> Payload | None:
+    """The payload of any tensor, field by field; None where it stays in the proto."""
     tensor = _Tensor()
     for found in fields(walk, "TensorProto", bodies, TENSOR_FIELDS):
         _notice(walk, tensor, found)
@@ -246,10 +292,7 @@ def _tensor(walk: _Strip, bodies: Sequence[Body]) -> list[Piece] | None:
         return None
     like_raw = last.number == RAW_DATA or (last.wire == 2 and tensor.data_type in LIKE_RAW.get(last.number, ()))
     raw = like_raw and tensor.count == 1
-    payload = Payload(last.number, last.start, last.end - last.start, raw, tuple(tensor.taken))
-    record = _record(walk.name, payload, len(walk.payloads)) + EXTERNAL
-    walk.payloads.append(payload)
-    return [*_splice(bodies, [(start, end, ()) for start, end in tensor.taken]), record]
+    return Payload(last.number, last.start, last.end - last.start, raw, tuple(tensor.taken))
 
 
 def _notice(walk: _Strip, tensor: _Tensor, found: Field) -> None:
@@ -318,11 +361,13 @@ def _entries(name: str, payload: Payload, index: int) -> list[tuple[str, str]]:
 
 def _record(name: str, payload: Payload, index: int) -> bytes:
     """The external_data fields of a stripped tensor."""
-    bodies = (_field(1, key.encode()) + _field(2, value.encode()) for key, value in _entries(name, payload, index))
-    return b"".join(_field(EXTERNAL_DATA, body) for body in bodies)
+    return b"".join([_entry(key.encode(), value.encode()) for key, value in _entries(name, payload, index)])
 
 
-def _field(number: int, body: bytes) -> bytes:
-    if len(body) < 128:  # nearly always: one byte of length
-        return b"%c%c%b" % (number << 3 | 2, len(body), body)
-    return header(number, len(body)) + body
+def _entry(key: bytes, value: bytes) -> bytes:
+    """One field external_data: a StringStringEntryProto."""
+    if len(key) + len(value) < 124:  # nearly always: one byte for each length
+        body = b"\x0a%c%b\x12%c%b" % (len(key), key, len(value), value)
+        return b"%c%c%b" % (EXTERNAL_DATA << 3 | 2, len(body), body)
+    body = b"".join((header(1, len(key)), key, header(2, len(value)), value))
+    return header(EXTERNAL_DATA, len(body)) + body
