@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import DETECTOR, RULES, load
+from tests.support import DETECTOR, RULES, judge, load, save
 from vexlint import engine
 from vexlint.checks import arguments, attributes, ranges, types
 from vexlint.checks.context import Context
 from vexlint.config import Config
 from vexlint.engine import Settings
+from vexlint.model import forms
 from vexlint.model import read as reading
+from vexlint.model.kinds import Kind
 from vexlint.model.model import Model, Node
 from vexlint.targets import resolve
+from vexlint.values import FileReport
 
 HEAD = (
     '<ir_version: 8, opset_import: ["" : 17{more}]> g (float[1,4,6,6] x) => (float[1,4,6,6] y) {{\n{body}\n}}\n{rest}'
@@ -122,6 +125,51 @@ def test_a_node_of_a_function_called_in_two_ways_is_told_once(tmp_path: Path) ->
     )
     assert [hit.count for hit in ranges.attribute_range(twice, Context())] == [1]
     assert len({(hit.place.graph, hit.place.index) for hit in ranges.attribute_range(twice, Context())}) == 1
+
+
+OPERATORS = "a = Relu (x)\ny = {then}"
+RELU = '<domain: "", opset_import: ["" : 17]> Relu (v) => (w) { w = Shape (v) }'
+SEEN = {
+    "another opset": (HEAD.replace("17", "6"), "Add (a, x)", ""),
+    "another type": (HEAD.replace("float[1,4,6,6] x", "int64[1,4,6,6] x"), "Cast <to = 1> (a)", ""),
+    "another size": (HEAD.replace("[1,4,6,6] x", "[1,4,5,5] x"), "Add (a, x)", ""),
+    "a function of that name": (HEAD, "Cast <to = 1> (a)", RELU),
+    "the same": (HEAD, "Add (a, x)", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SEEN)
+def test_what_one_file_told_is_not_told_of_another(what: str, tmp_path: Path) -> None:
+    """Alone, and after a file in which the same words meant something else."""
+    head, then, rest = SEEN[what]
+    path = save(head.format(body=OPERATORS.format(then=then), more="", rest=rest), tmp_path)
+    before = save(HEAD.format(body=OPERATORS.format(then="Add (a, x)"), more="", rest=""), tmp_path, "before.onnx")
+
+    def told() -> tuple[FileReport, list[tuple[Kind, ...]]]:
+        return judge(path, rules=RULES), [use.inputs for use in reading.read(path).uses]
+
+    forms._shared.clear()
+    alone = told()
+    forms._shared.clear()
+    judge(before, rules=RULES)
+    assert told() == alone
+
+
+def test_a_folder_is_judged_as_its_files_are(tmp_path: Path) -> None:
+    files = sorted(DETECTOR.glob("*.onnx"))
+    alone = []
+    for path in files:
+        forms._shared.clear()
+        alone.append(judge(path, rules=RULES))
+    assert [judge(path, rules=RULES) for path in files] == alone
+
+
+def test_what_is_remembered_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "MANY", 50)
+    for number in range(200):
+        body = "a = LeakyRelu <alpha = {}> (x)\ny = Relu (a)"
+        model(body.format(number), tmp_path)
+    assert sum(kept.size for kept in forms._shared.values()) <= 60
 
 
 def test_nothing_keeps_a_model_that_was_judged(monkeypatch: pytest.MonkeyPatch) -> None:

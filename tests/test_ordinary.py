@@ -49,7 +49,7 @@ def test_a_static_yolov8_gets_one_info(tmp_path: Path) -> None:
     assert finding.message == (
         "detector head output0 [1,84,2100] (layout v8: 4 box rows, 80 classes): NMS is outside the graph"
     )
-    assert "vexlint nms model.onnx -o OUT" in finding.help
+    assert f"vexlint nms {report.path} -o OUT" in finding.help
     assert "\n0 errors, 0 warnings, 1 info in 1 file\n" in text.render(Report((report,), ()))
 
 

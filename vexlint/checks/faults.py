@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from vexlint.model.forms import Form
 from vexlint.model.kinds import Use
 from vexlint.model.model import Model, Node
 from vexlint.values import Hit, Place, Severity, Verdict
@@ -29,30 +28,31 @@ def hits(found: Iterable[tuple[Fault, Place]]) -> Iterator[Hit]:
 
 def written(nodes: Iterable[Node], judge: Callable[[Node], Iterable[Hit]]) -> Iterator[Hit]:
     """The hits of a judge that looks at nothing but how a node is written: it is asked once for a form."""
-    known: dict[Form, list[Hit]] = {}
     for node in nodes:
-        if (found := known.get(node.form)) is None:
-            found = known[node.form] = list(judge(node))
+        told = node.form.told
+        if (found := told.get(judge)) is None:
+            found = told[judge] = list(judge(node))
         for hit in found:
             yield replace(hit, place=node.place)
 
 
-def used(
-    model: Model, judge: Callable[[Use], str | None], one_by_one: Container[str] = ()
-) -> Iterator[tuple[Node, str]]:
+def used(model: Model, judge: Callable[[Use], str | None]) -> Iterator[tuple[Node, str]]:
     """The nodes in which a judge finds a flaw, with that: each once, though a function's node has several uses.
 
-    Where the judge looks at nothing but how a node is written and at the kinds of its inputs, it is asked once for all
-    uses that are alike; else the operator is among those that are judged `one_by_one`.
+    The judge looks at nothing but how a node is written and at the kinds of its inputs: it is asked once for all uses
+    that are alike, in this file and others.
     """
-    alike = {w: text for w, use in model.ways.items() if w[0].op not in one_by_one and (text := judge(use)) is not None}
+    for way, use in model.ways.items():
+        if judge not in way.told:
+            way.told[judge] = judge(use)
+    if not any(way.told[judge] for way in model.ways):
+        return
     told = set[Node]()
     for use in model.uses:
-        node = use.node
-        text = judge(use) if node.op in one_by_one else alike.get((node.form, use.inputs)) if alike else None
-        if text is not None and node not in told:
-            told.add(node)
-            yield node, text
+        text = use.way.told[judge]
+        if text is not None and use.node not in told:
+            told.add(use.node)
+            yield use.node, text
 
 
 def grouped(found: Iterable[Hit]) -> Iterator[Hit]:

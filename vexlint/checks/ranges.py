@@ -50,7 +50,7 @@ def attribute_range(model: Model, context: Context) -> Iterator[Hit]:
 
 def flaw(use: Use) -> str | None:
     """What is wrong with the attributes of a standard node, None where nothing is."""
-    node, schema, _ = use
+    node, schema, *_ = use
     if schema is None or schema.domain:
         return None
     given = {name: value for name, value in node.form.written.items() if value is not None}

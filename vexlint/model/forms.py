@@ -1,5 +1,5 @@
 """How nodes are written. A graph of 100,000 nodes has a handful of ways to write one, and what follows from the way
-alone is found once for all nodes that share it."""
+alone is found once for all nodes that share it, and for those of the next file too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,21 @@ from vexlint.model.schemas import plain_domain
 if TYPE_CHECKING:
     from onnx import NodeProto
 
+    from vexlint.model.kinds import Kind
+
 PLAIN = frozenset((1, 2, 3, 6, 7, 8))  # AttributeProto.AttributeType: numbers, strings and lists of them
+MANY = 10_000  # forms and uses of them, after which no more are kept from file to file
+
+
+class Way:
+    """One way to use a form: with inputs of certain kinds. `made` is what it makes of them and why they cannot go
+    together ("" where they can), None as long as nobody has found out; `told` what a judge said of it."""
+
+    __slots__ = ("made", "told")
+
+    def __init__(self) -> None:
+        self.made: tuple[list[Kind], str] | None = None
+        self.told: dict[Any, Any] = {}
 
 
 class Form:
@@ -22,7 +36,8 @@ class Form:
 
     `schema` is None where the standard has none at the graph's opset; `arguments` is what is known of its inputs,
     outputs and attributes, of ONNX Runtime's own operators too. `holds` tells that an attribute holds a tensor or
-    a graph; nodes whose attributes are not plain share their form with no other.
+    a graph; nodes whose attributes are not plain share their form with no other. `ways` are by the kinds of the
+    inputs; `told` is what a judge of the form alone said.
     """
 
     def __init__(self, proto: NodeProto, opsets: Mapping[str, int]) -> None:
@@ -31,6 +46,8 @@ class Form:
         self.domain = plain_domain(proto.domain)
         self.schema = schemas.operator(self.domain, self.op, opsets.get(self.domain, 0))
         self.arguments = self.schema or schemas.contrib(self.domain, self.op)
+        self.ways: dict[tuple[Kind, ...], Way] = {}
+        self.told: dict[Any, Any] = {}
         self.holds = any(a.type not in PLAIN or a.HasField("t") or len(a.tensors) for a in proto.attribute)
 
     @cached_property
@@ -54,7 +71,7 @@ class Form:
 
 
 class Forms:
-    """The forms of a graph whose nodes are at these opsets."""
+    """The forms of graphs whose nodes are at these opsets."""
 
     def __init__(self, opsets: Mapping[str, int]) -> None:
         self._opsets = opsets
@@ -70,8 +87,28 @@ class Forms:
         key = (proto.op_type, proto.domain, _given(inputs), _given(outputs), *written)
         form = self._known.get(key)
         if form is None:
-            form = self._known[key] = Form(proto, self._opsets)
+            own = type(proto)()
+            own.CopyFrom(proto)  # so that a form keeps no file in memory
+            form = self._known[key] = Form(own, self._opsets)
         return form
+
+    @property
+    def size(self) -> int:
+        """How much is remembered: forms, and ways to use them."""
+        return sum(1 + len(form.ways) for form in self._known.values())
+
+
+_shared: dict[frozenset[tuple[str, int]], Forms] = {}
+
+
+def at(opsets: Mapping[str, int], shared: bool) -> Forms:
+    """The forms of nodes at these opsets; `shared` are those of every file in which operators mean what the standard
+    says, and no function of the file's own."""
+    if not shared:
+        return Forms(opsets)
+    if sum(forms.size for forms in _shared.values()) > MANY:
+        _shared.clear()
+    return _shared.setdefault(frozenset(opsets.items()), Forms(opsets))
 
 
 def _given(names: Sequence[str]) -> Any:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vexlint.model import integers, schemas, sizes, tensors
+from vexlint.model.forms import Way
 from vexlint.model.integers import Numbers
 from vexlint.model.signatures import Dims, Misfit
 
 if TYPE_CHECKING:
-    from vexlint.model.forms import Form
     from vexlint.model.model import Graph, Model, Node
 
 DEEP = 50  # graphs within graphs, calls among them, that are followed; bodies below are walked without their callers
@@ -55,11 +55,13 @@ class Kind(NamedTuple):
 
 
 class Use(NamedTuple):
-    """One node and the kinds of its inputs, by position; a node of a function has one for each way it is called."""
+    """One node and the kinds of its inputs, by position; a node of a function has one for each way it is called. Nodes
+    written alike with inputs of the same kinds share the `way`."""
 
     node: Node
     schema: schemas.Operator | None
     inputs: tuple[Kind, ...]
+    way: Way
 
 
 Scope = MutableMapping[str, Kind]
@@ -74,20 +76,17 @@ class Flow(NamedTuple):
 
 
 UNKNOWN = Kind("", None)
-Way = tuple["Form", tuple[Kind, ...]]  # how a node is written, and what it reads
 FunctionKey = tuple[str, str, str]  # domain, name, overload
 
 
 @dataclass(slots=True)
 class _Walk:
-    """What one walk has found. `made` remembers what nodes written alike make of inputs of the same kinds, and what is
-    wrong there."""
+    """What one walk has found."""
 
     uses: list[Use] = field(default_factory=list)
     misfits: list[tuple[Use, str]] = field(default_factory=list)
     bodies: dict[FunctionKey, Graph] = field(default_factory=dict)
     calls: dict[FunctionKey, dict[tuple[Kind, ...], list[Kind]]] = field(default_factory=dict)
-    made: dict[Way, tuple[list[Kind], str]] = field(default_factory=dict)
     depth: int = 0
     later: list[FunctionKey] = field(default_factory=list)
 
@@ -171,10 +170,13 @@ def _graph(state: _Walk, graph: Graph, known: Scope) -> list[Kind]:
             inner.setdefault(sub.owner.index, []).append(sub)
     for node in graph.nodes:
         inputs = tuple([known.get(name, UNKNOWN) for name in node.inputs])
-        use = Use(node, node.form.arguments, inputs)
+        form = node.form
+        if (way := form.ways.get(inputs)) is None:
+            way = form.ways[inputs] = Way()
+        use = Use(node, form.arguments, inputs, way)
         state.uses.append(use)
-        if (found := state.made.get((node.form, inputs))) is not None:
-            made, flaw = found
+        if way.made is not None:
+            made, flaw = way.made
             if flaw:
                 state.misfits.append((use, flaw))
         else:
@@ -195,7 +197,7 @@ def _or_declared(graph: Graph, name: str, kind: Kind) -> Kind:
 
 def _made(state: _Walk, use: Use) -> list[Kind]:
     """The kinds of what a node without subgraphs makes."""
-    node, schema, inputs = use
+    node, schema, inputs, way = use
     count = len(node.outputs)
     if state.bodies and (key := (node.domain, node.op, node.proto.overload)) in state.bodies:
         return _call(state, key, inputs)
@@ -205,7 +207,7 @@ def _made(state: _Walk, use: Use) -> list[Kind]:
         return [_constant(node)]
     made, flaw = _computed(use, schema, count)
     if node.op not in sizes.BY_CONSTANTS and (node.domain, node.op) not in node.graph.model.functions:
-        state.made[node.form, inputs] = made, flaw
+        way.made = made, flaw
     if flaw:
         state.misfits.append((use, flaw))
     return made
@@ -213,7 +215,7 @@ def _made(state: _Walk, use: Use) -> list[Kind]:
 
 def _computed(use: Use, schema: schemas.Operator, count: int) -> tuple[list[Kind], str]:
     """What a standard node makes, and why its inputs cannot go together ("" where they can)."""
-    node, _, inputs = use
+    node, _, inputs, _ = use
     types = list(output_types(schema, [kind.type for kind in inputs], count, _said_type(node, inputs)))
     if len(inputs) < schema.min_inputs or schema.domain.startswith(schemas.CONTRIB):
         return [Kind(kind, None) for kind in types], ""  # VEX111 says what is missing
@@ -310,7 +312,7 @@ def _call(state: _Walk, key: FunctionKey, inputs: tuple[Kind, ...]) -> list[Kind
 
 def _control(state: _Walk, use: Use, inner: list[Graph], known: Mapping[str, Kind]) -> list[Kind]:
     """What If, Loop and Scan make; of loops the type only, for a rank may change from turn to turn."""
-    node, schema, inputs = use
+    node, schema, inputs, _ = use
     results = []
     if schema is not None and (flaw := _computed(use, schema, 0)[1]):
         state.misfits.append((use, flaw))

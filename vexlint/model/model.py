@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vexlint.model import schemas, tensors
+from vexlint.model import forms, schemas, tensors
 from vexlint.model.forms import Forms
 from vexlint.model.schemas import plain_domain
 from vexlint.values import Place, PlaceKind
@@ -19,8 +19,9 @@ from vexlint.values import Place, PlaceKind
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
+    from vexlint.model.forms import Way
     from vexlint.model.held import Held
-    from vexlint.model.kinds import Flow, Kind, Use, Way
+    from vexlint.model.kinds import Flow, Kind, Use
     from vexlint.model.shapes import Shape
     from vexlint.model.wire import Stripped
 
@@ -160,7 +161,7 @@ class Graph:
         self.is_function = not hasattr(proto, "initializer")
         self.path = path
         self.opsets = opsets
-        self.forms = Forms(opsets)
+        self.forms: Forms = owner.graph.forms if owner else forms.at(opsets, shared=not model.proto.functions)
         self.nodes = [Node(n, self, i) for i, n in enumerate(proto.node)]
         self.holders: list[tuple[Node, AttributeProto]] = []  # attributes that hold tensors; `Model` fills it
         self.inner: list[Graph] = []  # the subgraphs of its nodes, likewise
@@ -379,14 +380,14 @@ class Model:
     @cached_property
     def ways(self) -> dict[Way, Use]:
         """The first use of those that are written alike and read the same kinds."""
-        return {(use.node.form, use.inputs): use for use in reversed(self.uses)}
+        return {use.way: use for use in reversed(self.uses)}
 
     @cached_property
     def types_read(self) -> dict[OperatorKey, set[str]]:
         """(domain, operator) -> the element types of what its nodes read, as far as `uses` has them."""
         found: dict[OperatorKey, set[str]] = {}
-        for form, inputs in self.ways:
-            found.setdefault((form.domain, form.op), set()).update(schemas.element_name(kind.type) for kind in inputs)
+        for node, _, inputs, _ in self.ways.values():
+            found.setdefault((node.domain, node.op), set()).update([schemas.element_name(kind.type) for kind in inputs])
         return found
 
     @cached_property
@@ -395,7 +396,7 @@ class Model:
         from vexlint.model.kinds import agreed
 
         found: dict[Node, tuple[Kind, ...]] = {}
-        for node, _, inputs in self.uses:
+        for node, _, inputs, _ in self.uses:
             found[node] = agreed(found[node], inputs) if node in found else inputs
         return found
 
