@@ -40,7 +40,7 @@ def draft(path: Path) -> str:
         lines.append(f'resize = "{mode}"')
     lines += [f"inputs.{_key(name)} = {{ {_input(model.graph.shape(name))} }}" for name in model.graph.inputs]
     lines += ["# how pictures become the input; the file cannot say:", PREPROCESSING]
-    if found := heads.find(model):
+    if found := model.heads:
         lines += ["# say this where NMS belongs inside the graph:", NMS.format(found[0].layout.name)]
     return "\n".join(lines) + "\n"
 
@@ -49,7 +49,7 @@ def _task(model: Model) -> str | None:
     named = model.metadata.get("task")
     if named in TASKS:
         return named
-    return "detect" if heads.selects(model) or heads.find(model) else None
+    return "detect" if heads.selects(model) or model.heads else None
 
 
 def _resize(model: Model) -> str | None:

@@ -109,11 +109,12 @@ def _said(error: Exception) -> str:
 def check(model: Model, rules: Mapping[str, Rule], context: Context) -> list[Finding]:
     """The findings of these rules on one model, in the rules' order."""
     findings = []
+    planned = context.contract.precision
+    contexts = {deep: replace(context, deep=deep) for deep in (False, True)}
     for rule in rules.values():
-        planned = context.contract.precision
         waits = rule.precision and (rule.waits if planned is None else planned not in rule.precision)
         if rule.check is not None and not waits:
-            hits: list[Hit] = list(rule.check(model, replace(context, deep=rule.deep)))
+            hits: list[Hit] = list(rule.check(model, contexts[rule.deep]))
             findings += [_finding(rule, hit, context) for hit in hits if severity(rule, hit, context) is not None]
     return _numbered(findings)
 

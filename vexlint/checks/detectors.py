@@ -9,7 +9,6 @@ from vexlint.checks import tables
 from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, grouped, hits
 from vexlint.checks.support import layers_after
-from vexlint.model import heads
 from vexlint.model.model import Model, Node, value_place
 from vexlint.model.shapes import Shape
 from vexlint.values import Hit, Place, Severity
@@ -20,7 +19,7 @@ INT32_MAX = 2**31 - 1
 def nms_outside(model: Model, context: Context) -> Iterator[Hit]:
     """VEX501: a detector head whose boxes leave the graph unsuppressed; one hit an output."""
     wanted = context.contract.nms is not None
-    for head in heads.find(model):
+    for head in model.heads:
         message = f"detector head {head}: NMS is outside the graph"
         message += ", the contract wants it inside" if wanted else ""
         way_out = "suppress in the application with the same thresholds on every runtime"

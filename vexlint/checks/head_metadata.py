@@ -28,7 +28,7 @@ def head_metadata(model: Model, context: Context) -> Iterator[Hit]:
     """VEX508: class count, stride and task in the metadata, task and NMS in the contract, where the file differs."""
     said = model.metadata
     if {"names", "stride", "task"} & said.keys() or context.contract.task is not None:
-        found = heads.find(model)
+        found = model.heads
         for head in found:
             yield from _classes(model, head)
             yield from _stride(model, head)
@@ -128,7 +128,7 @@ def _thresholds(model: Model, context: Context) -> Iterator[Hit]:
         yield from _against_metadata(model, wanted)
         return
     layout = wanted.get("layout")
-    for head in heads.find(model) if layout in LAYOUTS else []:
+    for head in model.heads if layout in LAYOUTS else []:
         if layout not in (head.layout.name, "v7" if head.layout.name == "v5" else None):
             text = f"head {head.output} {head.shape} is of layout {head.layout.name}, the contract's nms says {layout}"
             yield Hit(value_place("output", head.output), text, "correct the contract", contract=True)

@@ -8,7 +8,6 @@ from typing import Any
 
 from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
-from vexlint.model import heads
 from vexlint.model.model import Model, Node, Value
 from vexlint.model.shapes import Shape
 from vexlint.values import Hit, Place, Severity, Verdict
@@ -135,7 +134,7 @@ def _shared_scales(model: Model) -> Iterator[tuple[Fault, Place]]:
     """Heads whose boxes, hundreds of pixels, and scores, at most 1, are quantized by one scale."""
     if not model.nodes("QuantizeLinear"):
         return
-    for head in heads.find(model):
+    for head in model.heads:
         row = model.graph.producers.get(head.output)
         for node in (row, *model.graph.upstream(head.output)) if row else ():
             if node.op == "Concat":

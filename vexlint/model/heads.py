@@ -41,7 +41,8 @@ class Head:
 
 
 def find(model: Model) -> list[Head]:
-    """The heads among the model's outputs, in their order; [] where boxes are already selected inside."""
+    """The heads among the model's outputs, in their order; [] where boxes are already selected inside. Ask for them as
+    `Model.heads`, which finds them once."""
     if selects(model):
         return []
     outputs = {name: model.graph.shape(name) for name in model.graph.outputs}
@@ -116,8 +117,10 @@ def _head(model: Model, output: str, outputs: dict[str, Shape | None]) -> Head |
     shape = outputs[output]
     if shape is None or shape.rank != 3 or (join := _join(model.graph, output)) is None:
         return None
-    upstream = list(model.graph.upstream(output))
-    if any(n.op in SUPPRESSING for n in upstream) or not _decoded(model, output):
+    suppressing = any(op in SUPPRESSING for _, op in model.operators)
+    if suppressing and any(n.op in SUPPRESSING for n in model.graph.upstream(output)):
+        return None
+    if not _decoded(model, output):
         return None
     shape = inferred_shape(model, output) or shape
     for layout in RECOGNISED:

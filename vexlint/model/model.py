@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
     from vexlint.model.forms import Way
+    from vexlint.model.heads import Head
     from vexlint.model.held import Held
     from vexlint.model.kinds import Flow, Kind, Use
     from vexlint.model.shapes import Shape
@@ -224,7 +225,9 @@ class Graph:
 
     def reads(self, node: Node) -> list[str]:
         """The values a node depends on: its inputs, and what its subgraphs read from around them."""
-        return [name for name in node.inputs if name] + sorted(self.captured.get(node.index, ()))
+        names = [name for name in node.inputs if name]
+        captured = self.captured.get(node.index)
+        return names + sorted(captured) if captured else names
 
     def upstream(self, *names: str) -> Iterator[Node]:
         """The nodes of this graph that these values depend on, nearest first."""
@@ -399,6 +402,13 @@ class Model:
         for node, _, inputs, _ in self.uses:
             found[node] = agreed(found[node], inputs) if node in found else inputs
         return found
+
+    @cached_property
+    def heads(self) -> list[Head]:
+        """The detector heads among the outputs: see `heads.find`."""
+        from vexlint.model.heads import find
+
+        return find(self)
 
     @cached_property
     def metadata(self) -> dict[str, str]:

@@ -51,7 +51,7 @@ def find(model: Model, layout: str | None) -> Head:
     if layout is not None and layout not in LAYOUTS:
         raise VexlintError(f"--layout {layout!r} is none of {', '.join(LAYOUTS)}{nearest(layout, list(LAYOUTS))}")
     _refuse(model)
-    found = heads.find(model)
+    found = model.heads
     if len(found) > 1:
         raise VexlintError(f"{where}: several heads, {', '.join(h.output for h in found)}: a tail is for one")
     apart = heads.apart(model)

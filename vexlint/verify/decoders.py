@@ -165,7 +165,7 @@ def find(model: Model, contract: Contract) -> Decoder | None:
     if layout is not None and layout not in LAYOUTS:
         hint = nearest(str(layout), list(LAYOUTS))
         raise VexlintError(f"{model.path}: nms.layout = {layout!r} is none of {', '.join(LAYOUTS)}{hint}")
-    found = heads.find(model)
+    found = model.heads
     if len(found) > 1:
         raise VexlintError(f"{model.path}: several heads, {', '.join(h.output for h in found)}: verify compares one")
     if found:
