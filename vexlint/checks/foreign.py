@@ -65,7 +65,8 @@ def fused_node(model: Model, context: Context) -> Iterator[Hit]:
             yield about
         for target in named:
             if _refuses(target, domain, op) and not context.covered(domain, op, target):
-                yield replace(about, message=f"{text}: {target} has it not", target=str(target), verdict="refuses")
+                lacking = f"{text}: {target} does not have it"
+                yield replace(about, message=lacking, target=str(target), verdict="refuses")
 
 
 def _refuses(target: Target, domain: str, op: str) -> bool:

@@ -110,7 +110,7 @@ def _support(node: Node, plugin: Plugin, context: Context) -> Iterator[Fault]:
         if target.runtime == "tensorrt" and not context.covered(node.domain, node.op, target):
             yield from _in_tensorrt(node, plugin, target)
         elif target.runtime != "tensorrt" and not context.covered(node.domain, node.op, target):
-            text = f"{node.op} is a plugin of TensorRT: {target} has it not"
+            text = f"{node.op} is a plugin of TensorRT: {target} does not have it"
             yield Fault(text, WAY_OUT, None, str(target), "refuses")
 
 
