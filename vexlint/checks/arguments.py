@@ -22,11 +22,11 @@ def node_arguments(model: Model, context: Context) -> Iterator[Hit]:
 
 
 def _argument_hits(model: Model) -> Iterator[Hit]:
-    for (domain, op), nodes in model.operators.items():
-        if (domain, op) in model.functions:
+    for operator, nodes in model.operators.items():
+        if operator in model.functions:
             yield from _call_hits(model, nodes)
-            continue
-        yield from written(nodes, _flaws)
+        else:
+            yield from written(model, operator, _flaws)
 
 
 def _flaws(node: Node) -> Iterator[Hit]:

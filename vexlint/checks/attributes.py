@@ -42,10 +42,9 @@ def unknown_attribute(model: Model, context: Context) -> Iterator[Hit]:
 
 
 def _hits(model: Model) -> Iterator[Hit]:
-    for (domain, op), nodes in model.operators.items():
-        if (domain, op) in model.functions:
-            continue
-        yield from written(nodes, _flaws)
+    for operator in model.operators:
+        if operator not in model.functions:
+            yield from written(model, operator, _flaws)
 
 
 def _flaws(node: Node) -> Iterator[Hit]:

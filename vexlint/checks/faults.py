@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from vexlint.model.kinds import Use
-from vexlint.model.model import Model, Node
+from vexlint.model.model import Model, Node, OperatorKey
 from vexlint.values import Hit, Place, Severity, Verdict
 
 
@@ -26,12 +26,17 @@ def hits(found: Iterable[tuple[Fault, Place]]) -> Iterator[Hit]:
     yield from grouped(Hit(place, f.message, f.help, f.target, f.verdict, f.severity) for f, place in found)
 
 
-def written(nodes: Iterable[Node], judge: Callable[[Node], Iterable[Hit]]) -> Iterator[Hit]:
-    """The hits of a judge that looks at nothing but how a node is written: it is asked once for a form."""
-    for node in nodes:
-        told = node.form.told
-        if (found := told.get(judge)) is None:
-            found = told[judge] = list(judge(node))
+def written(model: Model, operator: OperatorKey, judge: Callable[[Node], Iterable[Hit]]) -> Iterator[Hit]:
+    """The hits on an operator's nodes of a judge that looks at nothing but how a node is written: it is asked once for
+    a form."""
+    forms = model.forms[operator]
+    for form, first in forms.items():
+        if judge not in form.told:
+            form.told[judge] = list(judge(first))
+    if not any(form.told[judge] for form in forms):
+        return
+    for node in model.operators[operator]:
+        found = node.form.told[judge]
         for hit in found:
             yield replace(hit, place=node.place)
 

@@ -45,7 +45,7 @@ def attribute_range(model: Model, context: Context) -> Iterator[Hit]:
     """VEX113: an axis, permutation, window, group or size that the inputs' ranks or the standard do not allow."""
     way_out = "runtimes refuse the node, or compute something else: export again"
     yield from grouped(Hit(node.place, text, way_out) for node, text in used(model, flaw))
-    yield from grouped(hit for nodes in model.operators.values() for hit in written(nodes, _flags))
+    yield from grouped(hit for operator in model.operators for hit in written(model, operator, _flags))
 
 
 def flaw(use: Use) -> str | None:

@@ -6,8 +6,9 @@ What a table does not tell gives no judgement. A condition that cannot be decide
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, cast
 
 from vexlint.model import schemas
@@ -71,15 +72,15 @@ def judge(node: Node, target: Target) -> tuple[Judgement, ...]:
 
 def interesting(model: Model, target: Target) -> Iterator[Node]:
     """The nodes that `judge` could say something about: a look at each operator of the file, not at each node."""
-    imports = {(d, opset) for graph in model.graphs for d, opset in graph.opsets.items()}
+    imports = frozenset((d, opset) for graph in model.graphs for d, opset in graph.opsets.items())
+    changed = differences(target.runtime)
     for (domain, op), nodes in model.operators.items():
         plain = "" if target.ignores_domain and schemas.versions("", op) else domain
-        meant = [schemas.operator(plain, op, opset) for d, opset in imports if d == plain]
-        versions = {schema.since if schema else 0 for schema in meant} or {0}
+        versions = _meant(imports, plain, op)
         entry = target.operator(plain, op)
         limits = list(entry.limits) if entry else []
-        if not plain:
-            limits += [d.when for d in differences(target.runtime).get(op, ()) if d.holds(target.version)]
+        if not plain and op in changed:
+            limits += [d.when for d in changed[op] if d.holds(target.version)]
         read = model.types_read.get((domain, op), set())
         if any(_reachable(limit, versions, read) for limit in limits) or (
             entry is not None and any(entry.reason(v) is not None for v in versions)
@@ -89,13 +90,20 @@ def interesting(model: Model, target: Target) -> Iterator[Node]:
             yield from (n for n in nodes if any(_element(kind) in met for kind in model.reads.get(n, ())))
 
 
-def _reachable(limit: Restriction, versions: set[int], read: set[str]) -> bool:
+@cache
+def _meant(imports: frozenset[tuple[str, int]], domain: str, op: str) -> frozenset[int]:
+    """The schema versions of an operator that graphs with these imports may mean, 0 where the standard has none."""
+    meant = [schemas.operator(domain, op, opset) for d, opset in imports if d == domain]
+    return frozenset(schema.since if schema else 0 for schema in meant) or frozenset((0,))
+
+
+def _reachable(limit: Restriction, versions: Set[int], read: set[str]) -> bool:
     """Whether some node of an operator could meet a condition: by its schema versions, and what its nodes read."""
     at_all = not limit.versions or not versions.isdisjoint(limit.versions)
     return at_all and all(not read.isdisjoint(types) for types in limit.types.values())
 
 
-def _refused(entry: Operator, versions: set[int]) -> frozenset[str]:
+def _refused(entry: Operator, versions: Set[int]) -> frozenset[str]:
     """The types that a table refuses of some input at one of these schema versions."""
     return frozenset().union(*(t.refused for v in versions for t in entry.types.get(v, {}).values()))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vexlint.model import forms, schemas, tensors
-from vexlint.model.forms import Forms
+from vexlint.model.forms import Form, Forms
 from vexlint.model.schemas import plain_domain
 from vexlint.values import Place, PlaceKind
 
@@ -347,6 +347,12 @@ class Model:
             for node in graph.nodes:
                 groups.setdefault((node.domain, node.op), []).append(node)
         return groups
+
+    @cached_property
+    def forms(self) -> dict[OperatorKey, dict[Form, Node]]:
+        """(domain, operator) -> how its nodes are written, each with the first node that is written so."""
+        groups = self.operators.items()
+        return {operator: {node.form: node for node in reversed(nodes)} for operator, nodes in groups}
 
     def node_at(self, place: Place) -> Node:
         """The node at a place of this same model."""

@@ -16,6 +16,7 @@ import stat
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -361,11 +362,13 @@ def _entries(name: str, payload: Payload, index: int) -> list[tuple[str, str]]:
 
 def _record(name: str, payload: Payload, index: int) -> bytes:
     """The external_data fields of a stripped tensor."""
-    return b"".join([_entry(key.encode(), value.encode()) for key, value in _entries(name, payload, index)])
+    return b"".join([_entry(key, value) for key, value in _entries(name, payload, index)])
 
 
-def _entry(key: bytes, value: bytes) -> bytes:
+@lru_cache(1024)  # names, numbers and lengths come again and again
+def _entry(name: str, text: str) -> bytes:
     """One field external_data: a StringStringEntryProto."""
+    key, value = name.encode(), text.encode()
     if len(key) + len(value) < 124:  # nearly always: one byte for each length
         body = b"\x0a%c%b\x12%c%b" % (len(key), key, len(value), value)
         return b"%c%c%b" % (EXTERNAL_DATA << 3 | 2, len(body), body)
