@@ -28,7 +28,7 @@ ROOMS = [
     ("probing",),
     ("rulebook",),
     ("engine", "paths", "show"),
-    ("settings", "contract", "baseline", "repository"),
+    ("declarations", "settings", "contract", "baseline", "repository"),
     ("draft",),
     ("fixes",),
     ("runtimes",),

@@ -322,7 +322,7 @@ def test_an_own_target_is_a_known_one_with_changes(tmp_path: Path) -> None:
 => (float[a,b,c,d] y) { r = Relu(x) c = Conv<dilations = [2, 2]>(r, w) t = vx.Thing(c) y = Sigmoid(t) }"""
     nodes = load(text, tmp_path).graph.nodes
     found = [[(j.verdict, j.why) for j in judge(n, board)] for n in nodes]
-    assert found == [[("refuses", "board has it not")], [("refuses", "no dilation")], [], []]
+    assert found == [[("refuses", "board does not have it")], [("refuses", "no dilation")], [], []]
     assert judge(nodes[0], target("tensorrt@8.6")) == ()
 
 

@@ -35,8 +35,10 @@ def settle(
     book = rulebook.load()
     for waiver in project.waivers:
         rulebook.find(book, waiver.rule)
-    for plugin in project.plugins:
-        targets.resolve(list(plugin.targets), project.own_targets)
+    if project.plugins or project.own_targets:
+        from vexlint import declarations
+
+        declarations.check(project, book, found)
     if project.composites:
         from vexlint import composites
 

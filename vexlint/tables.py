@@ -19,10 +19,12 @@ from vexlint.values import VexlintError
 
 Basis = Literal["enforced", "documented", "none", "unknown"]
 Status = Literal["runs", "partial", "refuses", "unknown"]
-Evidence = Literal["probe", "doc"]
+Evidence = Literal["probe", "doc", "configuration"]
 
 ANY = "*"  # every schema version of an operator
 DEFAULT_RULE = "VEX207"
+SAID: Literal["configuration"] = "configuration"  # evidence that a target of one's own rests on
+VERDICTS = ["refuses", "differs", "falls-back", "needs-plugin"]  # what a limit may say
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +268,9 @@ def numbers(version: str) -> tuple[int, ...]:
 def restriction(entry: Any, where: str) -> Restriction:
     """One limit of an operator. Raises VexlintError for a key or a kind of value it does not know."""
     _keys(entry, _RESTRICTION, where)
+    verdict = entry.get("verdict", "")
+    if verdict not in ("", *VERDICTS):
+        raise VexlintError(f"{where}verdict = {verdict!r} is none of {', '.join(VERDICTS)}{nearest(verdict, VERDICTS)}")
     made: dict[str, Any] = {}
     for key, value in entry.items():
         if key in ("verdict", "rule", "why", "seen", "axis_inside", "shrinks", "resizes", "opset"):
@@ -273,9 +278,13 @@ def restriction(entry: Any, where: str) -> Restriction:
         elif key in ("attribute", "only"):
             made[key] = {name: _listed(v, f"{where}{key}.{name}") for name, v in _table(value, where + key).items()}
         elif key == "above":
-            made[key] = {int(i): int(v) for i, v in _table(value, where + key).items()}
+            made[key] = {_int(i, where + key): _int(v, where + key) for i, v in _table(value, where + key).items()}
         elif key in ("types", "ranks", "ranks_only"):
-            made[key] = {int(i): _listed(v, f"{where}{key}.{i}") for i, v in _table(value, where + key).items()}
+            made[key] = {
+                _int(i, where + key): _listed(v, f"{where}{key}.{i}") for i, v in _table(value, where + key).items()
+            }
+        elif key in ("versions", "given", "outputs", "varies", "computed", "nonzero"):
+            made[key] = tuple(_int(v, where + key) for v in _listed(value, where + key))
         else:
             made[key] = _listed(value, where + key)
     if not set(made) - {"versions", "verdict", "rule", "why", "seen"}:
@@ -325,6 +334,13 @@ def _table(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise VexlintError(f"{where} should be a table, not {value!r}")
     return value
+
+
+def _int(value: Any, where: str) -> int:
+    """A whole number, as a number or as the key of a table."""
+    if isinstance(value, int) or (isinstance(value, str) and value.isdecimal()):
+        return int(value)
+    raise VexlintError(f"{where} should be whole numbers, not {value!r}")
 
 
 def _listed(value: Any, where: str) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vexlint import tables
 from vexlint.files import nearest, rules_folder
@@ -112,18 +112,31 @@ def _load(path: Path, named: bool) -> Target:
     return tables.load(path, named)
 
 
+def is_runtime(name: str) -> bool:
+    """Whether a name is that of a known runtime, or short for one."""
+    return split(name)[0] in {runtime for runtime, _ in _index()}
+
+
+def _key(op: str) -> str:
+    """An operator as tables write it: the default domain is left out."""
+    return op.removeprefix("ai.onnx::")
+
+
 def _extended(base: Target, own: OwnTarget) -> Target:
     """A known target with what the configuration changes. Raises VexlintError for an entry that is none."""
     table = dict(base.table)
-    for op in own.remove:
-        table[op] = {"refuses": {tables.ANY: f"{own.name} has it not"}}
-    for op in own.add:
-        table[op] = {"runs": tables.ANY}
-    for op, limits in own.limits.items():
-        entry = table.get(op, {"runs": tables.ANY})
-        table[op] = {**entry, "limits": [*entry.get("limits", []), *limits]}
-    made = replace(base, name=own.name, plugins=base.plugins | set(own.plugins), table=table, asked={})
-    for op in own.limits:
+    said: dict[str, Any] = {"evidence": tables.SAID}
+    for op in map(_key, own.remove):
+        table[op] = {"refuses": {tables.ANY: f"{own.name} does not have it"}, **said}
+    for op in map(_key, own.add):
+        table[op] = {"runs": tables.ANY, **said}
+    for name, limits in own.limits.items():
+        entry = table.get(op := _key(name), {"runs": tables.ANY, **said})
+        own_limits = [{"seen": tables.SAID, **limit} for limit in limits]
+        table[op] = {**entry, "limits": [*entry.get("limits", []), *own_limits]}
+    brought = {*own.plugins, *(op for op in own.add if "::" in op)}
+    made = replace(base, name=own.name, plugins=base.plugins | brought, table=table, asked={})
+    for op in map(_key, own.limits):
         domain, _, name = op.rpartition("::")
         made.operator(domain, name)
     return made

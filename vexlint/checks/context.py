@@ -46,6 +46,8 @@ class Context:
         return next((p for p in self.plugins if p.operator in names), None)
 
     def covered(self, domain: str, op: str, target: Target) -> bool:
-        """Whether an allowed plugin brings a custom operator to this target."""
+        """Whether an allowed plugin brings a custom operator to this target, or the target says that it runs it."""
+        if f"{domain}::{op}" in target.plugins:
+            return True
         plugin = self.plugin(domain, op)
         return plugin is not None and (not plugin.targets or any(covers(name, target) for name in plugin.targets))

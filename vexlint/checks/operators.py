@@ -129,10 +129,10 @@ def deprecated_operator(model: Model, context: Context) -> Iterator[Hit]:
 
 
 def _without_plugin(domain: str, op: str, context: Context) -> list[str] | None:
-    """The targets that an allowed plugin does not cover, [] where it covers all; None where no plugin is allowed."""
-    if context.plugin(domain, op) is None:
-        return None
-    return [str(t) for t in context.targets if t.runtime != "onnx" and not context.covered(domain, op, t)]
+    """The targets that an allowed plugin does not cover, [] where it covers all; None where nobody has it."""
+    runtimes = [t for t in context.targets if t.runtime != "onnx"]
+    bare = [str(t) for t in runtimes if not context.covered(domain, op, t)]
+    return None if len(bare) == len(runtimes) and context.plugin(domain, op) is None else bare
 
 
 def _stranger(domain: str, op: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 from vexlint.model import schemas
 from vexlint.model.kinds import UNKNOWN, Kind
 from vexlint.model.model import Model, Node, Value
-from vexlint.tables import DEFAULT_RULE, Operator, Restriction, Target, differences
+from vexlint.tables import DEFAULT_RULE, SAID, Operator, Restriction, Target, differences
 
 Verdict = Literal["refuses", "differs", "falls-back", "needs-plugin"]
 
@@ -138,7 +138,8 @@ def layers_after(node: Node) -> tuple[str, ...]:
 
 def _judgement(limit: Restriction, target: Target, entry: Operator, since: int) -> Judgement:
     verdict = cast(Verdict, limit.verdict or target.lacking)
-    data = {"evidence": entry.evidence, "version": since} | ({"seen": limit.seen} if limit.seen else {})
+    evidence = SAID if limit.seen == SAID else entry.evidence
+    data = {"evidence": evidence, "version": since} | ({"seen": limit.seen} if limit.seen else {})
     return Judgement(verdict, limit.rule, limit.why or describe(limit), data)
 
 

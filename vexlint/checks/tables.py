@@ -22,7 +22,11 @@ SAYS = {
     "needs-plugin": "{target} needs a plugin for {op}: {why}",
 }
 USUAL = 17  # the opset that most runtimes in use read
-EVIDENCE = {"probe": "seen when it was tried on that runtime", "doc": "from its makers' documents"}
+EVIDENCE = {
+    "probe": "seen when it was tried on that runtime",
+    "doc": "from its makers' documents",
+    "configuration": "as the configuration says of it",
+}
 # What gets round an operator, where vexlint or every exporter has it
 WAYS_OUT = {
     "NonMaxSuppression": "vexlint nms --tail loop suppresses without this operator",
