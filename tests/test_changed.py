@@ -71,6 +71,35 @@ def test_a_change_of_the_configuration_concerns_every_model(repository: Path) ->
     assert judged(repository, "--changed-since", "HEAD") == []
 
 
+def test_a_range_that_ends_elsewhere_than_the_working_tree_is_no_pass(repository: Path) -> None:
+    """What lies here is judged, so it has to be what the range ends with; the rest may differ."""
+    clean, mish = (repository / "models" / f"{name}.onnx" for name in ("clean", "mish"))
+    exported_again(clean)
+    scratch.commit(repository)
+    assert judged(repository, "--changed-since", "HEAD~1..HEAD") == ["models/clean.onnx"]
+    mish.write_bytes(CLEAN.read_bytes())
+    assert judged(repository, "--changed-since", "HEAD~1..HEAD") == ["models/clean.onnx"], "not in the range"
+    before = clean.read_bytes()
+    exported_again(clean)
+    for undo, words in ((None, []), (None, ["models/clean.onnx"]), (clean.unlink, [])):
+        if undo:
+            undo()
+        done = vexlint("check", *words, "--changed-since", "HEAD~1..HEAD", folder=repository)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "models/clean.onnx is another in the working tree than at the end of the range" in done.stderr
+    assert judged(repository, "models/mish.onnx", "--changed-since", "HEAD~1..HEAD") == []
+    clean.write_bytes(before)
+    assert judged(repository, "--changed-since", "HEAD~1..") == ["models/clean.onnx"]
+
+
+def test_a_file_that_git_ignores_is_judged_where_it_is_named(repository: Path) -> None:
+    (repository / ".gitignore").write_text("built.onnx\n")
+    scratch.commit(repository)
+    shutil.copy(CLEAN, repository / "models" / "built.onnx")
+    assert judged(repository, "models/built.onnx", "--changed-since", "HEAD") == ["models/built.onnx"]
+    assert judged(repository, "models", "--changed-since", "HEAD") == []
+
+
 def test_a_commit_that_git_lacks_is_no_pass(repository: Path) -> None:
     done = vexlint("check", "--changed-since", "origin/main", folder=repository)
     assert (done.returncode, done.stdout) == (2, "")

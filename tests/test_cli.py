@@ -165,6 +165,15 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="not run: there is no /dev/full here")
+@pytest.mark.parametrize("words", ["rules", "--help", "targets", f"check {CLEAN}", f"contract {CLEAN}"])
+def test_a_full_disk_behind_stdout_is_one_sentence(words: str) -> None:
+    command = " ".join([*PROGRAM, words])
+    done = subprocess.run(f"{command} > /dev/full", shell=True, cwd=ROOT, capture_output=True, text=True, check=False)
+    said = "vexlint: the output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="not run: needs /proc to see when checking begins")
 def test_ctrl_c_ends_with_2_and_no_traceback(tmp_path: Path) -> None:
     for i in range(3000):

@@ -43,8 +43,8 @@ def test_a_format_in_a_file_leaves_stdout_empty(project: Path) -> None:
         ),
         (["--format", "sarfi=a"], "unknown format 'sarfi'; did you mean sarif?"),
         (["--format", "sarif="], "no file after the ="),
-        (["--format", "sarif=no/such/a.sarif"], "a.sarif: cannot be written: its folder does not exist"),
-        (["--format", "sarif=."], "cannot be written"),
+        (["--format", "sarif=no/such/a.sarif"], "no/such: make it first"),
+        (["--format", "sarif=."], "is a folder, not a file to write"),
         (["--format", "sarif=a", "--format", "json=./a"], "two formats cannot go to one file"),
         (["--format", "sarif=clean.onnx"], "clean.onnx: is a model that is checked"),
         (["--format", "json", "--statistics"], "--statistics counts in text"),
@@ -63,6 +63,29 @@ def test_mistakes(words: list[str], said: str, project: Path) -> None:
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert (project / "clean.onnx").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("file", "words", "said"),
+    [
+        ("vexlint.toml", [], "is the configuration"),
+        ("other.toml", ["--config", "other.toml"], "is the configuration"),
+        ("known.json", ["--baseline", "known.json"], "is the baseline"),
+    ],
+)
+def test_what_is_read_is_not_written_over(file: str, words: list[str], said: str, project: Path) -> None:
+    if file == "known.json":
+        assert vexlint("baseline", "update", file, ".", folder=project).returncode == 0
+    else:
+        (project / file).write_text('fail_on = "error"\n')
+    before = (project / file).read_bytes()
+    done = vexlint("check", ".", *words, "--format", f"sarif=./{file}", folder=project)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        f"vexlint: {file}: {said}: write the sarif elsewhere\n",
+    )
+    assert (project / file).read_bytes() == before
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")

@@ -7,6 +7,7 @@ above --fail-on, 2 could not judge (a file, an option, a configuration).
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 from typing import Annotated, Any, NoReturn
@@ -50,6 +51,7 @@ def main() -> None:
     gc.disable()  # a run is short and its objects live to its end: collecting would cost a third of a large check
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()  # here, where a failure can still be said
     except VexlintError as error:
         _fail(str(error))
     except (KeyboardInterrupt, typer.Abort):
@@ -57,6 +59,11 @@ def main() -> None:
     except BrokenPipeError:  # the reader of stdout went away: vexlint check … | head
         sys.stderr.close()
         sys.exit(NOT_JUDGED)
+    except OSError as error:
+        if error.filename is not None:  # no stream of ours
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left over goes nowhere at exit
+        _fail(f"the output cannot be written: {error.strerror}")
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise

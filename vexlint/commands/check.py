@@ -53,7 +53,7 @@ def check(
         raise VexlintError("what is selected is what runtimes say: add --probe")
     known = _load(baseline)
     files = choose(paths or [], changed_since, config)
-    output.spare(outputs, files)
+    output.spare(outputs, files, configuration(config), baseline)
     prober = _prober(run, target) if probe else None
     report = check_all(files, run, prober)
     if known:
@@ -72,13 +72,20 @@ def choose(paths: list[str], changed_since: str | None, config: Path | None) -> 
             raise VexlintError("Missing argument 'PATH...'; see vexlint check --help")
         return expand(paths)
     from vexlint import repository
-    from vexlint.config import find
 
     among = expand(paths) if paths else None
-    files = repository.changed(changed_since, Path.cwd(), among, config or find(Path.cwd()))
+    outright = [Path(p) for p in paths if Path(p).is_file()]
+    files = repository.changed(changed_since, Path.cwd(), among, configuration(config), outright)
     if not files:
         sys.stderr.write(f"vexlint: no model changed since {changed_since}\n")
     return files
+
+
+def configuration(config: Path | None) -> Path | None:
+    """The configuration file of a run, named or found."""
+    from vexlint.config import find
+
+    return config or find(Path.cwd())
 
 
 def _load(path: Path | None) -> Baseline | None:

@@ -54,19 +54,23 @@ def parse(words: list[str], statistics: bool) -> list[Output]:
     for file in files:
         if files.count(file) > 1:
             raise VexlintError(f"{file}: two formats cannot go to one file")
-        if not Path(file).parent.is_dir() or Path(file).is_dir():
-            raise VexlintError(f"{file}: cannot be written: its folder does not exist, or it is one")
+        if not Path(file).parent.is_dir():
+            raise VexlintError(f"{file}: there is no folder {Path(file).parent}: make it first")
+        if Path(file).is_dir():
+            raise VexlintError(f"{file}: is a folder, not a file to write")
     if statistics and "text" not in [o.format for o in outputs]:
         raise VexlintError("--statistics counts in text: add --format text")
     return outputs
 
 
-def spare(outputs: list[Output], models: list[Path]) -> None:
-    """Raises VexlintError where a result would be written over a model."""
-    known = {os.path.realpath(m) for m in models}
+def spare(outputs: list[Output], models: list[Path], config: Path | None, baseline: Path | None) -> None:
+    """Raises VexlintError where a result would be written over what is read: a model, the configuration, a baseline."""
+    known = {os.path.realpath(m): "a model that is checked" for m in models}
+    known |= {os.path.realpath(config): "the configuration"} if config else {}
+    known |= {os.path.realpath(baseline): "the baseline"} if baseline else {}
     for output in outputs:
-        if output.file and os.path.realpath(output.file) in known:
-            raise VexlintError(f"{output.file}: is a model that is checked: write the {output.format} elsewhere")
+        if output.file and (what := known.get(os.path.realpath(output.file))):
+            raise VexlintError(f"{output.file}: is {what}: write the {output.format} elsewhere")
 
 
 def write(outputs: list[Output], report: Report, run: Settings, statistics: bool, baseline: bool) -> None:
