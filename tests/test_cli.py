@@ -146,6 +146,37 @@ def test_a_contract_that_covers_nothing_is_named(tmp_path: Path) -> None:
     assert (covered.returncode, covered.stderr) == (1, "")
 
 
+def test_a_waiver_that_waives_nothing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(Path(CUSTOM).read_bytes())
+    waiver = '[[waive]]\nrule = "{}"\npath = "{}"\nreason = "known"\n'
+
+    def said(*waivers: str, words: tuple[str, ...] = ()) -> str:
+        (tmp_path / "vexlint.toml").write_text("".join(waivers))
+        return vexlint("check", "m.onnx", *words, folder=tmp_path).stderr
+
+    idle = "vexlint: the waiver of VEX301 for *.onnx sets nothing aside: drop it\n"
+    assert said(waiver.format("VEX101", "*.onnx"), waiver.format("VEX301", "*.onnx")) == idle
+    assert said(waiver.format("custom-node", "*.onnx"), waiver.format("vex501", "m.onnx")) == ""
+    assert said(waiver.format("VEX301", "other.onnx")) == "", "no file that it covers was looked at"
+    assert said(waiver.format("VEX301", "*.onnx"), words=("--select", "VEX101")) == "", "its rule was not asked"
+    assert said(waiver.format("VEX101", "*.onnx") + 'op = "Mosh"\n').count("sets nothing aside") == 1
+
+
+def test_the_start_of_codes_is_not_one_page() -> None:
+    done = vexlint("explain", "vex30")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "vex30 stands for" in done.stderr and "VEX301, VEX302" in done.stderr
+    assert vexlint("explain", "vex301").stdout == vexlint("explain", "resize-align-corners").stdout
+
+
+def test_rules_say_from_which_profile_they_look_deeper() -> None:
+    lines = {line.split()[0]: line for line in vexlint("rules").stdout.splitlines()}
+    assert lines["VEX603"].endswith(" (from the profile release on)")
+    assert lines["VEX602"].endswith(" (looks deeper from the profile release on)")
+    assert lines["VEX406"].endswith(" (looks deeper from the profile board on)")
+    assert not lines["VEX301"].endswith(" on)")
+
+
 def test_without_a_word_the_help_is_shown_as_it_is() -> None:
     done = vexlint()
     assert (done.returncode, done.stderr) == (2, "")

@@ -85,6 +85,8 @@ def test_everything_a_configuration_says(tmp_path: Path) -> None:
         (("opset = 17", "opset = 0"), "model 1: opset should be 1 or more"),
         (("half_pixel", "half_pixels"), "did you mean half_pixel?"),
         (("colour", "color"), "model 1: preprocessing: unknown key 'color'; did you mean colour?"),
+        (('"RGB"', '"RBG"'), "preprocessing: colour = 'RBG' is none of RGB, BGR, GRAY; did you mean RGB?"),
+        (('["batch", 3', "[1, 3"), "inputs.images.shape fixes axis 0 to 1, profile.images has it from 1 to 8"),
         (("score = 0.25", "conf = 0.25"), "model 1: nms: unknown key 'conf'"),
         (("iou_drift", "iou_drif"), "did you mean iou_drift?"),
         (('["batch", 3', "[0, 3"), "model 1: inputs.images: shape should be a list of sizes of 1 or more or names"),

@@ -52,6 +52,7 @@ WRONG = {
     '[[target]]\nname = "board"\nextends = "rknn"': "target 2 (board): another target has this name",
     '[[plugin]]\noperator = "shapes:Mish"': "plugin 1: 'shapes:Mish' is no operator: write Op, or domain::Op",
     '[[plugin]]\noperator = "shapes::Mish"\ntargets = ["rknm"]': "did you mean rknn?",
+    '[[model]]\npath = "*.onnx"\nnms.layout = "v88"': "model 1: nms.layout = 'v88' is none of v8, v5",
     'op = "Rezise"': "'Rezise' is no operator of the standard; did you mean Resize?",
     'present = ["mod"]': "limit of Resize: Resize has no attribute 'mod'; did you mean mode?",
     'attribute = { mode = ["linaer"] }': "limit of Resize: mode of Resize is never 'linaer'; did you mean linear?",

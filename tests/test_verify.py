@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 sys.path.insert(0, str(Path(__file__).parents[1] / "golden_models"))
 from shapes_detector import measure, scenes
 
+from tests import scratch
 from tests.support import DETECTOR, ROOT, save
 from tests.test_runtimes import endless
 from vexlint import config
@@ -448,6 +449,21 @@ class TestRecordings:
         )
         assert verified(recorded, DETECTOR / f"{name}.onnx").status == "proven"
 
+    def test_a_recorded_head_is_decoded_as_the_contract_says(self, tmp_path: Path) -> None:
+        """PyTorch recorded the head, the candidate has NMS inside: only the contract can say what the former is."""
+        inside = tmp_path / "inside.onnx"
+        done = scratch.vexlint("nms", str(CLEAN), "-o", str(inside), "--no-verify", folder=tmp_path)
+        assert done.returncode == 0
+        recorded = self.plain(tmp_path / "torch.npz")
+        contract = Contract("*", nms={"layout": "v8", "score": 0.25, "iou": 0.45})
+        named = Config(folder=tmp_path, models=(contract,))
+        assert verified(recorded, inside, named).status == "proven"
+        with pytest.raises(VexlintError, match=r"the reference .*: name it with nms.layout"):
+            verified(recorded, inside)
+        two = replace(named, models=(replace(contract, nms={"layout": "corners"}),))
+        with pytest.raises(VexlintError, match=r"the recorded outputs: nms\.layout says corners, but"):
+            verified(recorded, inside, two)
+
     def test_our_own_form_is_written_and_read(self, few: Path, tmp_path: Path) -> None:
         saved = tmp_path / "clean.npz"
         assert verified(CLEAN, CLEAN, images=few, save=saved).status == "proven"
@@ -473,7 +489,7 @@ class TestRecordings:
         found = verified(tmp_path / "out.json", CLEAN, inputs=tmp_path / "in.json", raw=True)
         assert (found.status, found.comparisons[0].samples) == ("proven", 1)
         assert verified(tmp_path / "out.json", WRONG, inputs=tmp_path / "in.json", raw=True).status == "drifts"
-        with pytest.raises(VexlintError, match=r"does not hold the inputs .*: give them with --inputs"):
+        with pytest.raises(VexlintError, match=r"does not hold the inputs .*: record them .* --inputs"):
             verified(tmp_path / "out.json", CLEAN)
         with pytest.raises(VexlintError, match="not the outputs that polygraphy run --save-outputs writes"):
             verified(tmp_path / "in.json", CLEAN)

@@ -16,7 +16,14 @@ from vexlint.values import PROFILES, Severity, VexlintError
 
 TASKS = ("detect", "segment", "pose", "obb", "classify", "other")
 PRECISIONS = ("fp32", "fp16", "int8")
-PREPROCESSING = ("colour", "layout", "fit", "interpolation", "pad", "scale", "mean", "std")
+# What preprocessing can say in words, the usual first; the others are numbers
+PICTURES = {
+    "colour": ("RGB", "BGR", "GRAY"),
+    "layout": ("NCHW", "NHWC"),
+    "fit": ("letterbox", "stretch", "crop"),
+    "interpolation": ("linear", "nearest", "area"),
+}
+PREPROCESSING = (*PICTURES, "pad", "scale", "mean", "std")
 NMS = ("layout", "score", "iou", "max_detections")
 TOLERANCE = ("iou_drift", "class_match", "centre_px", "score", "relative")
 DTYPES = (
@@ -262,17 +269,21 @@ def _contract(read: _Reader, table: dict[str, Any], where: str) -> Contract:
     opset = read.value(table, "opset", int, where)
     if opset is not None and opset < 1:
         raise read.fail(where, f"opset should be 1 or more, not {opset}")
+    inputs = {k: _input(read, v, f"{where}inputs.{k}: ") for k, v in _subtables(read, table, "inputs", where)}
+    profile = {k: _profile(read, v, f"{where}profile.{k}: ") for k, v in _subtables(read, table, "profile", where)}
+    for name, span in profile.items():
+        _within(read, name, inputs.get(name, Input()).shape, span, where)
     return Contract(
         path=read.text(table, "path", where),
         task=read.one_of(table, "task", list(TASKS), where),
         opset=opset,
         precision=read.one_of(table, "precision", list(PRECISIONS), where),
         resize=read.one_of(table, "resize", list(RESIZE_MODES), where),
-        inputs={k: _input(read, v, f"{where}inputs.{k}: ") for k, v in _subtables(read, table, "inputs", where)},
-        preprocessing=_settings(read, table, "preprocessing", PREPROCESSING, where),
+        inputs=inputs,
+        preprocessing=_preprocessing(read, table, where),
         nms=_nms(read, table, where),
         tolerance=_settings(read, table, "tolerance", TOLERANCE, where),
-        profile={k: _profile(read, v, f"{where}profile.{k}: ") for k, v in _subtables(read, table, "profile", where)},
+        profile=profile,
     )
 
 
@@ -290,6 +301,13 @@ def _settings(
     found: dict[str, Any] | None = read.value(table, key, dict, where)
     if found is not None:
         read.keys(found, list(known), f"{where}{key}: ")
+    return found
+
+
+def _preprocessing(read: _Reader, table: dict[str, Any], where: str) -> dict[str, Any] | None:
+    found = _settings(read, table, "preprocessing", PREPROCESSING, where)
+    for key, known in PICTURES.items():
+        read.one_of(found or {}, key, list(known), f"{where}preprocessing: ")
     return found
 
 
@@ -322,6 +340,17 @@ def _profile(read: _Reader, table: dict[str, Any], where: str) -> Profile:
     if not len(low) == len(usual) == len(high) or not ordered:
         raise read.fail(where, "min <= opt <= max must hold for every axis")
     return Profile(low, usual, high)
+
+
+def _within(read: _Reader, name: str, shape: tuple[int | str, ...] | None, span: Profile, where: str) -> None:
+    """What `inputs` fixes, a profile cannot leave open."""
+    for axis, (size, low, high) in enumerate(zip(shape or (), span.min, span.max, strict=False)):
+        if isinstance(size, int) and (low, high) != (size, size):
+            raise read.fail(
+                where,
+                f"inputs.{name}.shape fixes axis {axis} to {size}, profile.{name} has it from {low} to {high}: "
+                'name the axis in shape ("batch"), or leave the profile out',
+            )
 
 
 def _waiver(read: _Reader, table: dict[str, Any], where: str) -> Waiver:

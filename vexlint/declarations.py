@@ -1,5 +1,5 @@
-"""What a configuration says of operators in `[[target]]` and `[[plugin]]`, held against what the standard and the rules
-have: a misspelt name must not look like a target that minds nothing."""
+"""What a configuration says of operators in `[[target]]` and `[[plugin]]`, and of layouts in contracts, held against
+what there is: a misspelt name must not look like a target that minds nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from vexlint import rulebook, targets
 from vexlint.config import Config, OwnTarget
 from vexlint.files import nearest
 from vexlint.model import schemas, tensors
+from vexlint.model.layouts import LAYOUTS
 from vexlint.rulebook import Rule
 from vexlint.values import VexlintError
 
@@ -24,6 +25,13 @@ def check(project: Config, rules: dict[str, Rule], source: object) -> None:
     for number, plugin in enumerate(project.plugins, 1):
         _operator(plugin.operator, _failing(f"{source}: plugin {number}: "), standard=False)
         targets.resolve(list(plugin.targets), project.own_targets)
+    for number, model in enumerate(project.models, 1):
+        layout = (model.nms or {}).get("layout")
+        if layout is not None and layout not in LAYOUTS:
+            near = nearest(str(layout), list(LAYOUTS))
+            raise VexlintError(
+                f"{source}: model {number}: nms.layout = {layout!r} is none of {', '.join(LAYOUTS)}{near}"
+            )
     names = [own.name for own in project.own_targets]
     for number, own in enumerate(project.own_targets, 1):
         fail = _failing(f"{source}: target {number} ({own.name}): ")

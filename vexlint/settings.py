@@ -35,7 +35,7 @@ def settle(
     book = rulebook.load()
     for waiver in project.waivers:
         rulebook.find(book, waiver.rule)
-    if project.plugins or project.own_targets:
+    if project.plugins or project.own_targets or project.models:
         from vexlint import declarations
 
         declarations.check(project, book, found)

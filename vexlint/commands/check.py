@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,10 @@ from vexlint.values import FileReport, Report, VexlintError
 
 if TYPE_CHECKING:
     from vexlint.baseline import Baseline
+    from vexlint.config import Waiver
     from vexlint.engine import Prober, Settings
+    from vexlint.rulebook import Rule
+    from vexlint.values import Finding
 
 MANY = 20  # from this many files on a terminal shows a progress bar
 
@@ -59,6 +63,7 @@ def check(
     if known:
         report = _without(report, known, run)
     _say_without_contract(report, run)
+    _say_idle_waivers(report, run)
     output.write(outputs, report, run, statistics, known is not None)
     raise typer.Exit(exit_code(report, run.config.fail_on))
 
@@ -111,6 +116,24 @@ def _say_without_contract(report: Report, run: Settings) -> None:
     if bare:
         more = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
         sys.stderr.write(f"vexlint: no contract: no [[model]] of the configuration covers {bare[0]}{more}\n")
+
+
+def _say_idle_waivers(report: Report, run: Settings) -> None:
+    """A finding that was mended needs no waiver, and one for a misspelt node waives nothing: told where all files that
+    a waiver covers were judged by its rule."""
+    for waiver in run.config.waivers:
+        covered = [f for f in report.files if run.config.covers(waiver.path, Path(f.path))]
+        judged = [f for f in covered if f.status == "checked" and _rule(waiver, run.rules.values())]
+        lapsed = any(finding.code == "VEX003" for f in covered for finding in f.findings)
+        waived = [w.finding for f in covered for w in f.waived if w.reason == waiver.reason]
+        used = _rule(waiver, waived)
+        if covered and len(judged) == len(covered) and not used and not lapsed:
+            sys.stderr.write(f"vexlint: the waiver of {waiver.rule} for {waiver.path} sets nothing aside: drop it\n")
+
+
+def _rule(waiver: Waiver, named: Iterable[Rule | Finding]) -> bool:
+    """Whether one of these has the code or name that a waiver is for."""
+    return any(waiver.rule.lower() in (one.code.lower(), one.name) for one in named)
 
 
 def _prober(run: Settings, target: list[str]) -> Prober:

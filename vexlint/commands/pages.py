@@ -9,13 +9,18 @@ from typing import Annotated
 import typer
 
 from vexlint.files import one_of
+from vexlint.values import VexlintError
 
 
 def explain(rule: Annotated[str, typer.Argument(help="A code (VEX301) or a name (resize-align-corners).")]) -> None:
     """Print the page of one rule: what it sees, why it hurts, examples."""
     from vexlint import rulebook
 
-    sys.stdout.write(rulebook.find(rulebook.load(), rule).page)
+    book = rulebook.load()
+    codes = rulebook.named(book, rule.upper() if rule.lower().startswith("vex") else rule)
+    if len(codes) > 1:
+        raise VexlintError(f"{rule} stands for {len(codes)} rules, explain one of them: {', '.join(codes)}")
+    sys.stdout.write(book[codes[0]].page)
 
 
 def rules(
@@ -31,7 +36,7 @@ def rules(
         str, typer.Option(help="Only those that this profile has: desktop, board or release.", show_default=False)
     ] = "",
 ) -> None:
-    """List the rules: code, severity, the safety of the fix, name, what each sees."""
+    """List the rules: code, severity, the safety of the fix, name, what each sees; from which profile on, or deeper."""
     from vexlint import rulebook
     from vexlint.values import PROFILES, Severity
 
@@ -46,7 +51,10 @@ def rules(
         if fixable and rule.fix_safety == "none":
             continue
         fix = "" if rule.fix_safety == "none" else f"{rule.fix_safety} fix"
-        sys.stdout.write(f"{rule.code}  {rule.severity.value:<7}  {fix:<10}  {rule.name:<26}  {rule.summary}\n")
+        since = f" (from the profile {rule.profile} on)" if rule.profile != PROFILES[0] else ""
+        deeper = f" (looks deeper from the profile {rule.thorough} on)" if rule.thorough != PROFILES[0] else ""
+        line = f"{rule.code}  {rule.severity.value:<7}  {fix:<10}  {rule.name:<26}  {rule.summary}{since or deeper}\n"
+        sys.stdout.write(line)
 
 
 def contract(path: Annotated[Path, typer.Argument(help="One model.")]) -> None:

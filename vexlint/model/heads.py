@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -64,9 +64,8 @@ def inferred_shape(model: Model, output: str) -> Shape | None:
     return shape
 
 
-def apart(model: Model) -> tuple[str, str] | None:
-    """The names of boxes [B, N, 4] and scores [B, N, C] or [B, C, N] where the model has just these two outputs."""
-    known = {name: inferred_shape(model, name) for name in model.graph.outputs}
+def apart(known: Mapping[str, Shape | None]) -> tuple[str, str] | None:
+    """The names of boxes [B, N, 4] and scores [B, N, C] or [B, C, N] where just these two are the outputs."""
     shapes = {n: s for n, s in known.items() if s is not None and s.rank == 3}
     if len(known) != 2 or len(shapes) != 2:
         return None
@@ -78,6 +77,11 @@ def apart(model: Model) -> tuple[str, str] | None:
         return None
     scores = other if fours[0] == one else one
     return (fours[0], scores) if shapes[fours[0]].dims[1] in shapes[scores].dims[1:] else None
+
+
+def outputs(model: Model) -> dict[str, Shape | None]:
+    """The outputs of a model with their shapes, see `inferred_shape`."""
+    return {name: inferred_shape(model, name) for name in model.graph.outputs}
 
 
 def image(model: Model) -> tuple[int, int] | None:

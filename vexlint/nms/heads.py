@@ -54,7 +54,7 @@ def find(model: Model, layout: str | None) -> Head:
     found = model.heads
     if len(found) > 1:
         raise VexlintError(f"{where}: several heads, {', '.join(h.output for h in found)}: a tail is for one")
-    apart = heads.apart(model)
+    apart = heads.apart(heads.outputs(model))
     if layout is not None and LAYOUTS[layout].outputs == 2:
         if apart is None:
             raise VexlintError(f"{where}: --layout {layout} wants two outputs, boxes [B, N, 4] and scores [B, N, C]")

@@ -27,6 +27,7 @@ def probe(runtime: str, out: Path, operators: frozenset[str] = frozenset()) -> I
         raise VexlintError(f"no probe for {runtime!r}{nearest(runtime, list(RUNTIMES))}; known: {', '.join(RUNTIMES)}")
     if importlib.util.find_spec(RUNTIMES[runtime]) is None:
         raise VexlintError(f"{runtime} is not installed here: there is nothing to probe")
+    _writable(out)
     probes = list(corpus.make(operators))
     yield f"{len(probes)} probes of {len({p.op for p in probes})} operators"
     with child.Child(runtime) as worker:
@@ -43,3 +44,14 @@ def probe(runtime: str, out: Path, operators: frozenset[str] = frozenset()) -> I
     except OSError as error:
         raise VexlintError(f"{out}: cannot be written: {error.strerror}") from None
     yield f"{out}: {runtime}@{version}, {len(json.loads(text)['operators'])} operators"
+
+
+def _writable(out: Path) -> None:
+    """Raises VexlintError where a table could not be written: before the minutes that it takes to make one."""
+    import os
+
+    if out.is_dir() or not out.absolute().parent.is_dir():
+        what = "is a folder" if out.is_dir() else f"there is no folder {out.absolute().parent}"
+        raise VexlintError(f"{out}: cannot be written: {what}")
+    if not os.access(out if out.exists() else out.absolute().parent, os.W_OK):
+        raise VexlintError(f"{out}: cannot be written: permission denied")

@@ -159,35 +159,48 @@ def find(model: Model, contract: Contract) -> Decoder | None:
     """
     if "obb" in (contract.task, model.metadata.get("task")):
         return None  # turned boxes do not overlap as upright ones do
-    known = {name: model.graph.shape(name) for name in model.graph.outputs}
-    shapes: dict[str, Dims] = {name: shape.dims if shape else () for name, shape in known.items()}
-    layout = (contract.nms or {}).get("layout")
-    if layout is not None and layout not in LAYOUTS:
-        hint = nearest(str(layout), list(LAYOUTS))
-        raise VexlintError(f"{model.path}: nms.layout = {layout!r} is none of {', '.join(LAYOUTS)}{hint}")
+    layout = _layout(contract)
     found = model.heads
     if len(found) > 1:
         raise VexlintError(f"{model.path}: several heads, {', '.join(h.output for h in found)}: verify compares one")
     if found:
         seen = found[0]
-        spec = LAYOUTS[layout] if layout else seen.layout
-        return _head(model, spec, (seen.output,), seen.classes or heads.names(model))
-    if decoder := of_outputs(shapes):
+        return _head(model, layout or seen.layout, (seen.output,), seen.classes or heads.names(model))
+    known = heads.outputs(model) if layout else {name: model.graph.shape(name) for name in model.graph.outputs}
+    decoder = of_outputs({name: shape.dims if shape else () for name, shape in known.items()})
+    return decoder or (_laid_out(model, layout, known, str(model.path)) if layout else None)
+
+
+def of_recorded(shapes: Mapping[str, Dims], model: Model, contract: Contract, where: str) -> Decoder | None:
+    """The decoder of outputs that were recorded from a model like this one: of detections that were selected inside, or
+    of a head that is laid out as the contract says. Raises VexlintError where they do not fit the contract."""
+    layout = _layout(contract)
+    if (decoder := of_outputs(shapes)) or layout is None:
         return decoder
-    if layout is None:
-        return None
-    spec = LAYOUTS[layout]
-    if spec.outputs == 2:
-        if (pair := heads.apart(model)) is None:
-            raise VexlintError(f"{model.path}: nms.layout says {layout}, but its outputs are not boxes and scores")
-        return _head(model, spec, pair, _columns(known[pair[0]], known[pair[1]]))
-    ranked = [n for n, dims in shapes.items() if len(dims) == 3]
+    return _laid_out(model, layout, {name: Shape("", tuple(dims)) for name, dims in shapes.items()}, where)
+
+
+def _layout(contract: Contract) -> Layout | None:
+    """The layout that a contract names. Raises VexlintError for one that there is not."""
+    name = (contract.nms or {}).get("layout")
+    if name is not None and name not in LAYOUTS:
+        raise VexlintError(f"nms.layout = {name!r} is none of {', '.join(LAYOUTS)}{nearest(str(name), list(LAYOUTS))}")
+    return LAYOUTS[name] if name else None
+
+
+def _laid_out(model: Model, layout: Layout, outputs: Mapping[str, Shape | None], where: str) -> Decoder:
+    """The decoder of outputs of a named layout; classes and the picture's size are the model's."""
+    if layout.outputs == 2:
+        if (pair := heads.apart(outputs)) is None:
+            raise VexlintError(f"{where}: nms.layout says {layout.name}, but its outputs are not boxes and scores")
+        return _head(model, layout, pair, _columns(outputs[pair[0]], outputs[pair[1]]))
+    ranked = [(name, shape) for name, shape in outputs.items() if shape is not None and shape.rank == 3]
     if not ranked:
-        raise VexlintError(f"{model.path}: nms.layout says {layout}, but no output has three axes")
-    shape = known[ranked[0]]
-    rows = shape.size(spec.rows) if shape else None
-    rest = rows - spec.before if rows and len(shapes) == 1 else None  # else masks or keypoints may follow the classes
-    return _head(model, spec, (ranked[0],), heads.names(model) or rest)
+        raise VexlintError(f"{where}: nms.layout says {layout.name}, but no output has three axes")
+    (name, shape), *_ = ranked
+    rows = shape.size(layout.rows)
+    rest = rows - layout.before if rows and len(outputs) == 1 else None  # else masks or keypoints may follow
+    return _head(model, layout, (name,), heads.names(model) or rest)
 
 
 def _columns(boxes: Shape | None, scores: Shape | None) -> int | None:

@@ -51,9 +51,8 @@ def decoding(
         ours = decoders.find(reference, contract)
     else:
         shapes = {name: array.shape for name, array in (recorded or {}).items()}
-        ours = decoders.of_outputs(shapes)
-        if ours is None and theirs is not None and all(name in shapes for name in theirs.outputs):
-            ours = theirs
+        alike = theirs is not None and all(name in shapes for name in theirs.outputs)
+        ours = theirs if alike else decoders.of_recorded(shapes, candidate, contract, "the recorded outputs")
     if ours is not None and theirs is not None:
         return Decoding(ours, theirs, decoders.thresholds(contract))
     if ours is not None or theirs is not None or contract.task == "detect":

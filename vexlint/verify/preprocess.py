@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vexlint.files import nearest
+from vexlint.config import PICTURES
 from vexlint.values import VexlintError
 from vexlint.verify.inputs import Shape, Spec
 
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     Picture = NDArray[np.uint8]
     Floats = NDArray[np.float32]
 
-CHOICES = {
-    "colour": ("RGB", "BGR", "GRAY"),
-    "layout": ("NCHW", "NHWC"),
-    "fit": ("letterbox", "stretch", "crop"),
-    "interpolation": ("linear", "nearest", "area"),
-}
 LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601, of R, G and B
 
 
@@ -57,11 +51,6 @@ class Recipe:
 def recipe(spec: Spec, settings: Mapping[str, Any], where: str) -> Recipe:
     """The recipe for an input, [B,C,H,W] or [B,H,W,C], from the contract's table; what it leaves out is as in
     `Recipe`. Raises VexlintError for a setting that cannot be, naming it; `where` names the contract."""
-    for key, known in CHOICES.items():
-        value = settings.get(key, known[0])
-        if value not in known:
-            hint = nearest(str(value), list(known))
-            raise VexlintError(f"{where}: preprocessing.{key} = {value!r} is none of {', '.join(known)}{hint}")
     layout = settings.get("layout", "NCHW")
     channels, height, width = spec.shape[1:] if layout == "NCHW" else (spec.shape[3], *spec.shape[1:3])
     colour = settings.get("colour", "RGB")
@@ -70,7 +59,7 @@ def recipe(spec: Spec, settings: Mapping[str, Any], where: str) -> Recipe:
             f"{where}: input {spec.name} {list(spec.shape)} has {channels} channels as {layout}, which is not "
             f"{colour}: mend layout or colour in preprocessing"
         )
-    kept: dict[str, Any] = {key: settings[key] for key in CHOICES if key in settings}
+    kept: dict[str, Any] = {key: settings[key] for key in PICTURES if key in settings}
     kept |= {key: _number(settings, key, where) for key in ("pad", "scale") if key in settings}
     kept |= {key: _numbers(settings[key], channels, key, where) for key in ("mean", "std") if key in settings}
     made = Recipe(height, width, channels, spec.dtype, **kept)

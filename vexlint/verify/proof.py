@@ -150,8 +150,9 @@ def _samples(
         made = samples.recorded(reference.inputs, wanted, reference.origin)
     elif not isinstance(reference, Side) and not reference.digests:
         raise VexlintError(
-            f"{reference.origin}: it does not hold the inputs that its outputs were made from: give them with --inputs "
-            "FILE (polygraphy run --save-inputs writes such a one) or --images FOLDER"
+            f"{reference.origin}: it does not hold the inputs that its outputs were made from: record them with the "
+            "outputs, or give them to verify with --inputs FILE (polygraphy run --save-inputs writes such a one) or "
+            "--images FOLDER"
         )
     else:
         count = request.samples if request.samples is not None else length or NOISE
