@@ -34,16 +34,12 @@ NOT_YET = {
     "opset_too_new_no_new_ops-VEX201-tensorrt@8.6": "the limit is documented, not enforced: a warning",
     "clip_int64_opset11-VEX207-onnxruntime@1.32": "VEX112 says it: the standard itself does not have the type",
     "resize_tf_half_pixel_nn_floor-VEX303-tensorrt@10.13": "the table lists the mode as taken",
-    "resize_default_nearest_26_to_64-VEX303-onnxruntime@1.32": "the size of the difference was never measured",
-    "resize_default_nearest_26_to_64-VEX303-openvino@2026.4": "the size of the difference was never measured",
     "resize_bilinear_asymmetric_shift-VEX301": "only a contract can tell that it is wrong",
     "resize_tf_crop_and_resize-VEX304-opencv@5.0": "every probe of the mode had other reasons to fail",
     "resize_scales_from_shape_math-VEX305-coreml": "made from a shape, which tables take for a constant",
-    "resize_fractional_output_size-VEX305": "fractional sizes are not looked at",
     "dyn_if_rank_mismatch-VEX405-tensorrt@8.6": "VEX405 speaks for targets of static shapes only",
     "dtype_double_weights-VEX601-tensorrt@10.13": "an info: its table names no types that are refused",
     "dtype_double_weights-VEX601-rknn": "an info: its table names no types that are refused",
-    "resize_fp16_scales, no error for openvino@2026.4": "VEX305 speaks for every runtime",
 }
 SILENT = [(case, target) for case in CASES for target in case.silent_on]
 

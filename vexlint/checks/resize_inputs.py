@@ -6,24 +6,62 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from vexlint.checks import tables
+from vexlint.checks import nearest, tables
 from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
+from vexlint.checks.resize import COORDINATES
+from vexlint.model.kinds import UNKNOWN
 from vexlint.model.model import Model, Node, Value
-from vexlint.values import Hit
+from vexlint.values import Hit, Severity
 
 IMAGE = 4  # the rank of a batch of images: what a Resize gets unless something says otherwise
+WHOLE = 1e-6  # how far from a whole number a length is that float32 meant as one, relative
 ONE_OF = "give either scales or sizes, and leave the other input empty"
 
 
 def resize_inputs(model: Model, context: Context) -> Iterator[Hit]:
     """VEX305: inputs of Resize and Upsample that contradict each other or the operator; one hit a fault."""
     nodes = [n for n in model.nodes("Resize", "Upsample") if n.input(0) is not None and n.schema is not None]
-    yield from hits((fault, node.place) for node in nodes for fault in faults(node))
+    yield from hits((fault, node.place) for node in nodes for fault in faults(node, context.lenient))
+    yield from hits((fault, node.place) for node in nodes for fault in lengths(node))
     yield from tables.of("VEX305", model, context)
 
 
-def faults(node: Node) -> Iterator[Fault]:
+def lengths(node: Node) -> Iterator[Fault]:
+    """What factors that are no whole numbers make of lengths that are known."""
+    model = node.graph.model
+    kind = model.flow.values.get(node.inputs[0], UNKNOWN) if node.graph is model.graph else UNKNOWN
+    dims = kind.dims or ()
+    factors, wanted = map(_constant, _given(node))
+    if node.attribute("axes") is not None or sorted((len(factors), len(wanted))) != [0, len(dims)]:
+        return
+    if any(not math.isfinite(n) or n <= 0 for n in (*factors, *wanted)):
+        return  # `faults` speaks
+    known = [(axis, length) for axis, length in enumerate(dims) if length]
+    made = {a: (n, n * factors[a] if factors else wanted[a]) for a, n in known}
+    cut = [f"{n} to {size:g}" for n, size in made.values() if abs(size - round(size)) > WHOLE * size]
+    if cut:
+        text = f"lengths become no whole numbers ({', '.join(cut)}): the standard cuts them off, some tools round"
+        yield Fault(text, "give sizes, or factors that fit the lengths", Severity.INFO)
+    elif node.attribute("mode") == "nearest" and node.op == "Resize":
+        yield from _moved(node, {axis: (n, round(size)) for axis, (n, size) in made.items()})
+
+
+def _moved(node: Node, made: dict[int, tuple[int, int]]) -> Iterator[Fault]:
+    for axis, (length, size) in made.items():
+        found = nearest.moved(length, size, node.attribute(COORDINATES) or "asymmetric", node.attribute("nearest_mode"))
+        if found:
+            sample, read, due = found[0]
+            yield Fault(
+                f"{length} to {size} along axis {axis}, a factor that float32 does not hold: {len(found)} of {size} "
+                f"samples read the pixel beside the exact one (sample {sample} reads {read} instead of {due})",
+                "resize by a whole factor, or expect the training framework to differ here",
+                Severity.WARNING,
+            )
+
+
+def faults(node: Node, lenient: bool) -> Iterator[Fault]:
+    """What contradicts the operator; `lenient` targets read some of it all the same."""
     scales, sizes = _given(node)
     modern = _modern(node)
     if modern and _known(scales) and _known(sizes):
@@ -32,7 +70,7 @@ def faults(node: Node) -> Iterator[Fault]:
         yield Fault("neither scales nor sizes are given: runtimes refuse the node", "give one of the two")
     for label, value in (("scales", scales), ("sizes", sizes)):
         if value is not None and not _empty(value):
-            yield from _numbers(node, label, value)
+            yield from _numbers(node, label, value, lenient)
     if node.attribute("coordinate_transformation_mode") == "tf_crop_and_resize":
         yield from _region(node)
 
@@ -62,13 +100,14 @@ def _known(value: Value | None) -> bool:
     return value is not None and (shape := value.stated) is not None and shape.rank == 1 and bool(shape.size(0))
 
 
-def _numbers(node: Node, label: str, value: Value) -> Iterator[Fault]:
+def _numbers(node: Node, label: str, value: Value, lenient: bool) -> Iterator[Fault]:
     stated = value.stated
     wanted = ("float",) if label == "scales" else ("int64",)
     if stated is not None and stated.dtype not in wanted:
         yield Fault(
             f"{label} are {stated.dtype}, not {wanted[0]}: runtimes refuse the node",
             "keep this input out of the conversion to another precision",
+            Severity.WARNING if lenient else None,
         )
     if stated is not None and stated.rank == 1 and (count := stated.size(0)) is not None:
         yield from _length(node, label, count)

@@ -16,9 +16,9 @@ OWNERS: dict[str, Callable[[Node], object]] = {
     "NonMaxSuppression": lambda node: any(detectors.layout(node)),
     "PRelu": slopes.misplaced,
     "QuantizeLinear": lambda node: any(quantization.faults(node, 1, 2)),
-    "Resize": lambda node: any(resize_inputs.faults(node)),
+    "Resize": lambda node: any(resize_inputs.faults(node, lenient=False)),
     "TopK": detectors.too_many,
-    "Upsample": lambda node: any(resize_inputs.faults(node)),
+    "Upsample": lambda node: any(resize_inputs.faults(node, lenient=False)),
 }
 
 
