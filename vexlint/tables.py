@@ -53,7 +53,8 @@ class Restriction:
     computed: as varies, and sizes that depend on open axes of the file's inputs count, too.
     axis_inside: `axis` is known not to be the last one; shrinks: input 1 is a constant with an element below 1.
     resizes: the first input and output are not known to be of one shape.
-    nonzero: the input is a constant with an element other than 0; above: … with a first element larger than this.
+    nonzero: the input is a constant with an element other than 0; above: … with a first element larger than this;
+    repeats: … with two equal rows along its last axis.
     types, ranks: the input has one of these element types, ranks; ranks_only: its rank is known and none of these.
     verdict: "" is what a lack means for the target (see `Target.lacking`); else "refuses", "differs", "falls-back",
     "needs-plugin". rule: the rule that reports it. why: a phrase for people. seen: how it was observed.
@@ -75,6 +76,7 @@ class Restriction:
     computed: tuple[int, ...] = ()
     nonzero: tuple[int, ...] = ()
     above: Mapping[int, int] = field(default_factory=dict)
+    repeats: tuple[int, ...] = ()
     types: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     ranks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     ranks_only: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
@@ -140,8 +142,8 @@ class Target:
     lacking: what happens to an operator the table refuses: "refuses" the model, or "falls-back" to the CPU.
     functions: whether it runs a file's own functions. ignores_domain: it looks at an operator's name only (A `Mish` of
     any domain is Mish). contrib: operators of other domains it runs, as "domain::Op"; with "domain::*" it may run more
-    of that domain than anybody listed. element_types: those it has at all, () where unknown. plugins: operators
-    ("domain::Op") its user brings.
+    of that domain than anybody listed. element_types: those it has at all, () where unknown. narrows: of these those it
+    computes in a narrower type. plugins: operators ("domain::Op") its user brings.
     """
 
     runtime: str
@@ -159,6 +161,7 @@ class Target:
     shadowed: Literal["refuses", "accepts"] | None = None
     contrib: frozenset[str] = frozenset()
     element_types: frozenset[str] = frozenset()
+    narrows: frozenset[str] = frozenset()
     plugins: frozenset[str] = frozenset()
     note: str = ""
     name: str = ""
@@ -222,7 +225,7 @@ def parse(data: Any, where: str, named: bool = False) -> Target:
         if data.get(key, allowed[0]) not in allowed:
             raise VexlintError(f"{where}{key} = {data[key]!r} is none of {', '.join(map(str, allowed))}")
     facts = {key: value for key, value in data.items() if key != "operators"}
-    for key in ("contrib", "element_types", "plugins"):
+    for key in ("contrib", "element_types", "narrows", "plugins"):
         facts[key] = frozenset(_strings(facts.get(key, ()), f"{where}{key}"))
     facts["opsets"] = {d: _limit(v, f"{where}opsets.{d}: ") for d, v in data["opsets"].items()}
     facts["ir"] = _limit(data["ir"], f"{where}ir: ")
@@ -283,7 +286,7 @@ def restriction(entry: Any, where: str) -> Restriction:
             made[key] = {
                 _int(i, where + key): _listed(v, f"{where}{key}.{i}") for i, v in _table(value, where + key).items()
             }
-        elif key in ("versions", "given", "outputs", "varies", "computed", "nonzero"):
+        elif key in ("versions", "given", "outputs", "varies", "computed", "nonzero", "repeats"):
             made[key] = tuple(_int(v, where + key) for v in _listed(value, where + key))
         else:
             made[key] = _listed(value, where + key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.field.case import ERROR, Case, Verdict
+from tests.field.case import ERROR, SERIOUS, Case, Verdict
 
 CASES = (
     Case(
@@ -29,7 +29,10 @@ g (float[1,3,8,8] x) => (float[1,4,6,6] y) {
    [Relu_y] y = Relu (t)
 }
 """,
-        (Verdict(("VEX201",), (), ERROR, ("onnxruntime@1.17", "onnxruntime@1.15", "tensorrt@8.6")),),
+        (
+            Verdict(("VEX201",), (), ERROR, ("onnxruntime@1.17", "onnxruntime@1.15")),
+            Verdict(("VEX201",), (), SERIOUS, ("tensorrt@8.6",)),
+        ),
         silent_on=("onnxruntime@1.32", "openvino@2026.4"),
         weights={"w": (4, 3, 3, 3)},
     ),
@@ -88,7 +91,7 @@ g (int64[4] x) => (int64[4] y)
    [Clip_y] y = Clip (x, lo, hi)
 }
 """,
-        (Verdict(("VEX207",), ("y",), ERROR, ("onnxruntime@1.32",)),),
+        (Verdict(("VEX207", "VEX112"), ("y",), ERROR, ("onnxruntime@1.32",)),),
         silent_on=("openvino@2026.4",),
     ),
     Case(

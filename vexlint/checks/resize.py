@@ -25,6 +25,7 @@ MODES: dict[str, Callable[[int, int, int, float], float]] = {
 }
 PLAIN = "half_pixel"  # what every framework computes unless told otherwise
 COORDINATES = "coordinate_transformation_mode"
+DOUBTFUL = ("align_corners", "asymmetric")  # what no framework computes unless told to, or by an old exporter
 INTERPOLATING = ("linear", "cubic")
 
 
@@ -52,7 +53,8 @@ class Shift:
 
 
 def align_corners(model: Model, context: Context) -> Iterator[Hit]:
-    """VEX301: linear and cubic Resizes whose mode is not the contract's; without a contract, align_corners.
+    """VEX301: linear and cubic Resizes whose mode is not the contract's; without a contract, align_corners, and as a
+    remark asymmetric.
 
     One hit for all nodes of one mode.
     """
@@ -62,7 +64,7 @@ def align_corners(model: Model, context: Context) -> Iterator[Hit]:
         mode = canonical(node)
         distance = shift(node, mode, wanted or PLAIN)
         moves = distance is None or distance.input_px > 0
-        if mode != (wanted or PLAIN).removeprefix("pytorch_") and (wanted or mode == "align_corners") and moves:
+        if mode != (wanted or PLAIN).removeprefix("pytorch_") and (wanted or mode in DOUBTFUL) and moves:
             groups.setdefault(mode, []).append(node)
     for mode, nodes in groups.items():
         against = wanted or PLAIN

@@ -184,6 +184,7 @@ def _holds(limit: Restriction, node: Node, since: int) -> bool:
         and all(node.input(i) is not None for i in limit.given)
         and (not limit.outputs or any(_asked(node, i) for i in limit.outputs))
         and all(any(x != 0 for x in _constant(node, i)) for i in limit.nonzero)
+        and all(_repeats(node, i) for i in limit.repeats)
         and all((_constant(node, i) or [0])[0] > most for i, most in limit.above.items())
         and (not limit.shrinks or any(x < 1 for x in _constant(node, 1)))
         and (not limit.varies or _vary(node, limit.varies))
@@ -221,6 +222,15 @@ def _asked(node: Node, position: int) -> bool:
 def _constant(node: Node, position: int) -> list[Any]:
     value = node.input(position)
     return (value.constant or []) if value is not None else []
+
+
+def _repeats(node: Node, position: int) -> bool:
+    """Whether two rows of a constant, along its last axis, are equal."""
+    value, numbers = node.input(position), _constant(node, position)
+    shape = value.stated if value is not None else None
+    width = (shape.size(-1) or 1) if shape is not None and shape.rank else 1
+    rows = [tuple(numbers[i : i + width]) for i in range(0, len(numbers), width)]
+    return len(set(rows)) < len(rows)
 
 
 def _rank(node: Node, position: int) -> int | None:
@@ -298,6 +308,7 @@ def describe(limit: Restriction) -> str:
     parts += [f"input {' and '.join(map(str, limit.varies))} not constant"] if limit.varies else []
     parts += [f"input {' and '.join(map(str, limit.computed))} is computed"] if limit.computed else []
     parts += [f"input {i} is not 0" for i in limit.nonzero]
+    parts += [f"input {i} has equal rows" for i in limit.repeats]
     parts += [f"input {i} above {most}" for i, most in limit.above.items()]
     parts += [f"input {i} of type {' or '.join(types)}" for i, types in limit.types.items()]
     parts += [f"input {i} of rank {' or '.join(map(str, ranks))}" for i, ranks in limit.ranks.items()]

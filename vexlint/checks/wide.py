@@ -10,10 +10,11 @@ from vexlint.checks.faults import Fault, hits
 from vexlint.checks.weights import readers
 from vexlint.model import tensors
 from vexlint.model.model import Model
-from vexlint.values import Hit, Place
+from vexlint.values import Hit, Place, Severity
 
 DOUBLE, INT64 = 11, 7
 INT32_MAX = 2**31 - 1
+CAST = "cast to float32 before the export (numpy scalars and torch.double buffers bring it in)"
 NO_LIMIT = 2**63 - 2  # int64's largest and least stand for "to the end" and "all"
 
 
@@ -21,15 +22,16 @@ def wide_type(model: Model, context: Context) -> Iterator[Hit]:
     """VEX601: types that a target was seen to lack; with a deep look, float64 that is computed with and int64 constants
     that int32 does not hold. One hit each."""
     yield from tables.of("VEX601", model, context)
+    narrowing = [str(t) for t in context.targets if t.named and "double" in t.narrows]
+    for target in narrowing:
+        text = f"float64 is computed with: {target} computes it in float32"
+        yield from hits(_doubles(model, Fault(text, CAST, Severity.WARNING, target, "differs")))
     if context.deep:
-        yield from hits((fault, place) for fault, place in (*_doubles(model), *_large(model)))
+        text = "float64 is computed with: most accelerators have none, and cast it or stop"
+        yield from hits((*([] if narrowing else _doubles(model, Fault(text, CAST))), *_large(model)))
 
 
-def _doubles(model: Model) -> Iterator[tuple[Fault, Place]]:
-    fault = Fault(
-        "float64 is computed with: most accelerators have none, and cast it or stop",
-        "cast to float32 before the export (numpy scalars and torch.double buffers bring it in)",
-    )
+def _doubles(model: Model, fault: Fault) -> Iterator[tuple[Fault, Place]]:
     for held in model.held:
         if held.tensor.data_type == DOUBLE:
             for node, _ in readers(model, held.place):
