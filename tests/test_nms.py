@@ -266,9 +266,70 @@ def test_one_class_beside_an_objectness_is_what_the_user_says(layout: str, tmp_p
     assert (found.layout.name, found.classes, found.places) == (layout, 1, 2100)
 
 
-def test_a_layout_that_structure_contradicts_is_refused() -> None:
-    with pytest.raises(VexlintError, match="structure says v8"):
-        heads.find(read(DETECTOR / "clean.onnx"), "v5")
+@pytest.mark.parametrize(
+    ("options", "contract", "said"),
+    [
+        (insert.Options(layout="v5"), Contract(), "--layout v5, but the file's structure says v8"),
+        (insert.Options(), Contract(nms={"layout": "v5"}), "the contract's nms.layout = v5, but the file's structure"),
+    ],
+)
+def test_a_layout_that_structure_contradicts_is_refused(options: insert.Options, contract: Contract, said: str) -> None:
+    with pytest.raises(VexlintError, match=said):
+        insert.plan(read(DETECTOR / "clean.onnx"), options, contract)
+
+
+def small(folder: Path, places: int = 2100, classes: int = 3, kind: type = np.float32, logit: float = 1.0) -> Path:
+    """A v8 head of made-up boxes and scores, moved a little by the picture, all of it in one precision."""
+    dice = np.random.default_rng(places)
+    held = {
+        "boxes": np.concatenate([dice.uniform(40, 280, (1, 2, places)), dice.uniform(10, 60, (1, 2, places))], 1),
+        "logits": dice.normal(0, 2, (1, classes, places)) * logit,
+        "little": np.array([0.3]),
+    }
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    nodes = [
+        helper.make_node("ReduceMean", ["images"], ["mean"], axes=[1, 2, 3], keepdims=0),
+        helper.make_node("Mul", ["mean", "little"], ["moved"]),
+        helper.make_node("Add", ["boxes", "moved"], ["b"]),
+        helper.make_node("Add", ["logits", "moved"], ["l"]),
+        helper.make_node("Sigmoid", ["l"], ["s"]),
+        helper.make_node("Concat", ["b", "s"], ["output0"], axis=1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "head",
+        [helper.make_tensor_value_info("images", element, [1, 3, 320, 320])],
+        [helper.make_tensor_value_info("output0", element, [1, 4 + classes, places])],
+        [onnx.numpy_helper.from_array(array.astype(kind), name) for name, array in held.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    helper.set_model_props(model, {"names": str(dict.fromkeys(range(classes), "x")), "task": "detect"})
+    onnx.save(model, folder / "small.onnx")
+    return folder / "small.onnx"
+
+
+@pytest.mark.parametrize("name", ["planes", "loop"])
+def test_a_model_of_half_precision_is_proven_on_runtimes_that_compute_it_wider(name: str, tmp_path: Path) -> None:
+    """OpenVINO's CPU computes it in float32, and rounds only what leaves the graph."""
+    path = small(tmp_path, kind=np.float16)
+    done = insert.insert(path, tmp_path / "o.onnx", insert.Options(tail=name), Contract())
+    assert [(p.stage, p.status) for p in done.proofs] == [
+        (f"{what} on {runtime}", "proven") for runtime in RUNTIMES for what in ("tail", "model")
+    ]
+
+
+@pytest.mark.parametrize("places", [1, 2, 5, 50])
+@pytest.mark.parametrize("name", ["planes", "loop"])
+def test_a_head_of_few_places_gets_a_tail(name: str, places: int, tmp_path: Path) -> None:
+    options = insert.Options(layout="v8", score=0.001, tail=name)
+    done = insert.insert(small(tmp_path, places), tmp_path / "o.onnx", options, Contract())
+    assert done.written
+    assert not any(" 0 detections" in p.text for p in done.proofs)
+
+
+def test_scores_that_are_all_nan_prove_nothing(tmp_path: Path) -> None:
+    with pytest.raises(VexlintError, match="every score of output0 .* is NaN: there is nothing to prove"):
+        insert.insert(small(tmp_path, logit=np.nan), tmp_path / "o.onnx", insert.Options(), Contract())
 
 
 def gridded(folder: Path, form: str, scores: float = 0.5) -> Path:

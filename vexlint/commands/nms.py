@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from vexlint.commands.common import CLEAN, NOT_JUDGED, ConfigFile, colour
+from vexlint.commands.common import CLEAN, NOT_JUDGED, ConfigFile, colour, settle
 from vexlint.values import VexlintError
 
 
@@ -48,7 +48,6 @@ def nms(
     config: ConfigFile = None,
 ) -> None:
     """Insert non-maximum suppression behind a detector head, prove it, touch nothing else."""
-    from vexlint.config import Config, find, load
     from vexlint.nms import insert
     from vexlint.report import nms_text
     from vexlint.verify.inputs import parse_shapes
@@ -60,8 +59,7 @@ def nms(
         same = insert.remove(path, to, in_place)
         sys.stdout.write(nms_text.removed(str(path), str(to), same))
         raise typer.Exit(CLEAN)
-    file = config or find(Path.cwd())
-    contract = (load(file) if file else Config()).contract(path)
+    contract = settle(config, [], [], [], "").config.contract(path)
     options = insert.Options(
         layout, score, iou, max_detections, pre, tail, multi_label, agnostic, verify, images, parse_shapes(shape)
     )

@@ -42,14 +42,14 @@ class Head:
         return f"{shown} (layout {self.layout.name}: {self.classes} class{'es' if self.classes != 1 else ''})"
 
 
-def find(model: Model, layout: str | None) -> Head:
-    """The head that a tail is for; `layout` is the user's or the contract's word for it.
+def find(model: Model, layout: str | None, by: str = "--layout ") -> Head:
+    """The head that a tail is for; `layout` is the user's or the contract's word for it, and `by` where they said it.
 
     Raises VexlintError with a question where nothing decides, and where there is nothing to suppress.
     """
     where = model.path
     if layout is not None and layout not in LAYOUTS:
-        raise VexlintError(f"--layout {layout!r} is none of {', '.join(LAYOUTS)}{nearest(layout, list(LAYOUTS))}")
+        raise VexlintError(f"{by}{layout!r} is none of {', '.join(LAYOUTS)}{nearest(layout, list(LAYOUTS))}")
     _refuse(model)
     found = model.heads
     if len(found) > 1:
@@ -57,12 +57,12 @@ def find(model: Model, layout: str | None) -> Head:
     apart = heads.apart(heads.outputs(model))
     if layout is not None and LAYOUTS[layout].outputs == 2:
         if apart is None:
-            raise VexlintError(f"{where}: --layout {layout} wants two outputs, boxes [B, N, 4] and scores [B, N, C]")
+            raise VexlintError(f"{where}: {by}{layout} wants two outputs, boxes [B, N, 4] and scores [B, N, C]")
         return _parts(model, LAYOUTS[layout], *apart)
     if found:
         seen = found[0].layout.name
         if layout not in (None, seen) and (seen, layout) != ("v5", "v7"):
-            raise VexlintError(f"{where}: --layout {layout}, but the file's structure says {seen}: {found[0]}")
+            raise VexlintError(f"{where}: {by}{layout}, but the file's structure says {seen}: {found[0]}")
         return _single(model, LAYOUTS[layout or seen], found[0].output, found[0].shape, layout is not None)
     if apart is not None:
         raise VexlintError(
@@ -75,7 +75,7 @@ def find(model: Model, layout: str | None) -> Head:
         )
     ranked = {n: s for n in model.graph.outputs if (s := heads.inferred_shape(model, n)) is not None and s.rank == 3}
     if len(ranked) != 1:
-        raise VexlintError(f"{where}: --layout {layout} wants one output of three axes, there are {len(ranked)}")
+        raise VexlintError(f"{where}: {by}{layout} wants one output of three axes, there are {len(ranked)}")
     output, shape = next(iter(ranked.items()))
     return _single(model, LAYOUTS[layout], output, shape, True)
 

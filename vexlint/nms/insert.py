@@ -15,6 +15,7 @@ from vexlint.model.model import Model
 from vexlint.model.read import load
 from vexlint.nms import graft, heads, probe, reference, tail
 from vexlint.nms.heads import Head
+from vexlint.nms.piece import PREFIX
 from vexlint.nms.tail import Settings
 from vexlint.outcomes import StageProof
 from vexlint.runtimes.child import Failed
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 SCENES, NOISE = 20, 3  # heads made up for the tail alone, and samples for the whole model
 RUNTIMES = ("onnxruntime", "openvino")
+READ = f"{PREFIX}read/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,11 @@ def settings(options: Options, contract: Contract) -> tuple[Settings, dict[str, 
 def plan(model: Model, options: Options, contract: Contract) -> Plan:
     """The tail for a model. Raises VexlintError with the question where the head is not sure."""
     chosen, origins = settings(options, contract)
-    head = heads.find(model, options.layout or (contract.nms or {}).get("layout"))
+    wanted = (contract.nms or {}).get("layout")
+    if options.layout:
+        head = heads.find(model, options.layout)
+    else:
+        head = heads.find(model, wanted, "the contract's nms.layout = ")
     names = graft.output_names(model, head)
     return Plan(head, chosen, origins, names, tail.build(head, chosen, model.opsets.get("", 0), names))
 
@@ -148,10 +154,12 @@ def prove(before: Model, after: ModelProto, made: Plan, options: Options, contra
     batch = made.head.batch if isinstance(made.head.batch, int) else 2
     scenes = [reference.scene(made.head, seed, batch) for seed in range(SCENES)]
     whole, alone = runnable(after, before), made.piece.SerializeToString()
+    bare = runnable(_as_read(before.proto, made.head), before)
     proofs: list[StageProof] = []
     for runtime in _runtimes():
         try:
-            seen = list(probe.run(runnable(before.proto, before), before.folder, feeds, runtime))
+            outputs = probe.run(bare, before.folder, feeds, runtime)
+            seen = [{n.removeprefix(READ): a for n, a in found.items()} for found in outputs]
         except Failed as error:
             if not proofs:
                 raise VexlintError(
@@ -165,6 +173,21 @@ def prove(before: Model, after: ModelProto, made: Plan, options: Options, contra
         proofs.append(_stage(f"tail on {runtime}", (alone, before.folder, runtime), made, scenes, scenes))
         proofs.append(_stage(f"model on {runtime}", (whole, before.folder, runtime), made, feeds, seen))
     return tuple(proofs)
+
+
+def _as_read(proto: ModelProto, head: Head) -> ModelProto:
+    """The model with its head in float32, as the tail reads it: a runtime that computes a half-precision model in
+    float32 rounds nothing but what leaves the graph. Outputs that were half have `READ` before their name."""
+    from onnx import TensorProto
+
+    copy = type(proto)()
+    copy.CopyFrom(proto)
+    for entry in copy.graph.output:
+        if entry.name in head.outputs and entry.type.tensor_type.elem_type == TensorProto.FLOAT16:
+            copy.graph.node.add(op_type="Cast", input=[entry.name], output=[READ + entry.name])
+            copy.graph.node[-1].attribute.add(name="to", type=2, i=TensorProto.FLOAT)
+            entry.name, entry.type.tensor_type.elem_type = READ + entry.name, TensorProto.FLOAT
+    return copy
 
 
 def _feeds(model: Model, options: Options, contract: Contract) -> list[Feed]:

@@ -51,7 +51,12 @@ def contradict(head: Head, outputs: list[dict[str, Array]], image: tuple[int, in
 
     rows = [_rows(head, found) for found in outputs]
     boxes, scores = (np.concatenate(part) for part in zip(*rows, strict=True))
-    low, high = float(np.nanmin(scores)), float(np.nanmax(scores))
+    known = scores[~np.isnan(scores)]
+    if not known.size:
+        raise VexlintError(
+            f"{where}: every score of {head} is NaN: there is nothing to prove (--no-verify writes without)"
+        )
+    low, high = float(known.min()), float(known.max())
     if low < -1e-3 or high > 1 + 1e-3:
         raise VexlintError(
             f"{where}: scores of {head} lie in {low:.3g}..{high:.3g}: they are no probabilities, and no threshold "

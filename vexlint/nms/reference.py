@@ -127,7 +127,7 @@ def scene(head: Head, seed: int, batch: int = 1) -> dict[str, Array]:
     sizes = rng.uniform(4, high / 5, (batch, places, 2))
     scores = rng.uniform(0, 0.2, (batch, places, head.classes))
     for b in range(batch if seed % 5 else 0):
-        objects = rng.integers(0, min(40, places), places // 3)
+        objects = rng.integers(0, min(40, places), max(places // 3, 1))
         where = rng.permutation(places)[: len(objects)]
         at, size = rng.uniform(0, [wide, high], (40, 2)), rng.uniform(8, high / 3, (40, 2))
         centres[b, where] = at[objects] + rng.normal(0, 0.12, (len(objects), 2)) * size[objects]
