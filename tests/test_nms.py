@@ -328,7 +328,7 @@ def test_a_head_of_few_places_gets_a_tail(name: str, places: int, tmp_path: Path
 
 
 def test_scores_that_are_all_nan_prove_nothing(tmp_path: Path) -> None:
-    with pytest.raises(VexlintError, match="every score of output0 .* is NaN: there is nothing to prove"):
+    with pytest.raises(VexlintError, match=r"every score of output0 .* is NaN: there is nothing to prove"):
         insert.insert(small(tmp_path, logit=np.nan), tmp_path / "o.onnx", insert.Options(), Contract())
 
 
