@@ -198,16 +198,23 @@ def test_the_source_is_not_overwritten_by_any_of_its_names(source: Path) -> None
         ("none/out.onnx", "there is no folder"),
         ("model.onnx/out.onnx", "there is no folder"),
         ("folder", "it is a folder"),
+        ("pipe", "it is no regular file"),
+        ("link", "it is no regular file"),
         ("out.onnxtxt", "ONNX protobuf, not text"),
         ("x" * 300, "cannot be written: File name too long"),
     ],
 )
 def test_a_destination_that_cannot_be_is_one_sentence(name: str, said: str, source: Path) -> None:
     (source.parent / "folder").mkdir()
-    before = content(source.parent)
+    pipe, link = source.parent / "pipe", source.parent / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
     with pytest.raises(VexlintError, match=said):
         edited(source).save(source.parent / name)
-    assert content(source.parent) == before
+    assert (pipe.is_fifo(), link.is_symlink()) == (True, True)
+    pipe.unlink()
+    link.unlink()
+    assert sorted(p.name for p in source.parent.iterdir()) == ["folder", source.name]
 
 
 def test_a_source_that_changes_meanwhile_is_noticed(source: Path) -> None:

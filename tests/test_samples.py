@@ -165,7 +165,6 @@ class TestPreprocessing:
     @pytest.mark.parametrize(
         ("settings", "said"),
         [
-            ({"fit": "letterbocks"}, "preprocessing.fit = 'letterbocks' is none of .*; did you mean letterbox"),
             ({"colour": "GRAY"}, "has 3 channels as NCHW, which is not GRAY"),
             ({"layout": "NHWC"}, "has 8 channels as NHWC, which is not RGB"),
             ({"mean": [0, 0]}, r"preprocessing.mean should be one number a channel \(3\)"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -511,6 +512,18 @@ class TestRecordings:
         np.savez(tmp_path / "a.npz", a=np.zeros((2, 3)), b=np.zeros((3, 3)))
         with pytest.raises(VexlintError, match=r"different numbers of samples: a \[2, 3\], b \[3, 3\]"):
             verified(tmp_path / "a.npz", CLEAN)
+
+    def test_outputs_go_over_no_pipe_and_no_inputs(self, few: Path, tmp_path: Path) -> None:
+        pipe, given = tmp_path / "pipe.npz", tmp_path / "in.npz"
+        os.mkfifo(pipe)
+        with pytest.raises(VexlintError, match=r"pipe\.npz: cannot be written: it is no regular file"):
+            verified(CLEAN, CLEAN, images=few, save=pipe)
+        assert pipe.is_fifo()
+        np.savez(given, images=measure.inputs())
+        before = given.read_bytes()
+        with pytest.raises(VexlintError, match=r"would write over the inputs .*in\.npz"):
+            verified(CLEAN, CLEAN, inputs=given, save=tmp_path / "." / "in.npz")
+        assert given.read_bytes() == before
 
     def test_a_recording_is_not_recorded_again(self, tmp_path: Path) -> None:
         with pytest.raises(VexlintError, match="is a recording already"):

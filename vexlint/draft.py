@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from vexlint.files import check_regular
 from vexlint.model import tensors
 from vexlint.model.model import Model
 from vexlint.model.read import TEXT_SUFFIXES
@@ -91,8 +92,7 @@ class Draft:
         if path.exists():
             if not in_place and path.samefile(source):
                 raise VexlintError(f"{path} is the source itself: write elsewhere with -o, or say --in-place")
-            if path.is_dir():
-                raise VexlintError(f"{path}: cannot be written: it is a folder")
+            check_regular(path)
             if not path.stat().st_mode & WRITABLE or not os.access(path, os.W_OK):
                 raise VexlintError(f"{path}: cannot be written: it is read-only")
         for given, target in _data_files(self.source, path.parent):

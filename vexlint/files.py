@@ -14,6 +14,14 @@ def rules_folder() -> Path:
     return inside if inside.is_dir() else package.parent / "rules"
 
 
+def check_regular(path: Path) -> None:
+    """Raises VexlintError where a path is taken by what is no file: writing beside it and renaming would put a file in
+    the place of a device or a pipe."""
+    if path.is_dir() or (path.exists() and not path.is_file()):
+        what = "it is a folder" if path.is_dir() else "it is no regular file"
+        raise VexlintError(f"{path}: cannot be written: {what}")
+
+
 def one_of(option: str, value: str, known: list[str]) -> None:
     """Raises VexlintError with the nearest name for a value that an option does not know; "" is an option left out."""
     if value and value not in known:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from vexlint.files import nearest
+from vexlint.files import check_regular, nearest
 from vexlint.values import VexlintError
 
 RUNTIMES = {"onnxruntime": "onnxruntime", "openvino": "openvino", "tensorrt-rtx": "tensorrt_rtx"}  # -> its package
@@ -50,8 +50,8 @@ def _writable(out: Path) -> None:
     """Raises VexlintError where a table could not be written: before the minutes that it takes to make one."""
     import os
 
-    if out.is_dir() or not out.absolute().parent.is_dir():
-        what = "is a folder" if out.is_dir() else f"there is no folder {out.absolute().parent}"
-        raise VexlintError(f"{out}: cannot be written: {what}")
+    check_regular(out)
+    if not out.absolute().parent.is_dir():
+        raise VexlintError(f"{out}: cannot be written: there is no folder {out.absolute().parent}")
     if not os.access(out if out.exists() else out.absolute().parent, os.W_OK):
         raise VexlintError(f"{out}: cannot be written: permission denied")

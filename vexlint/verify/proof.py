@@ -55,6 +55,8 @@ def verify(reference: Path, candidate: Path, request: Request, config: Config) -
     """Compares two files. Raises VexlintError for what a person has to mend first: an unreadable file, an axis without
     a size, a picture that is none."""
     recorded = recordings.is_recording(reference)
+    if request.save is not None and request.inputs is not None and request.save.resolve() == request.inputs.resolve():
+        raise VexlintError(f"--save-outputs would write over the inputs {request.inputs}: name another file")
     contract = _contract(config, reference, candidate, recorded)
     theirs = _read(candidate)
     ours = None if recorded else _read(reference)

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vexlint.files import check_regular
 from vexlint.outcomes import Ran
 from vexlint.values import VexlintError
 
@@ -217,6 +218,7 @@ def recorder(path: Path | None) -> Iterator[Recorder | None]:
         return
     if path.suffix.lower() != ".npz":
         raise VexlintError(f"{path}: recorded outputs are written as .npz")
+    check_regular(path)
     try:
         made = Recorder(path)
     except OSError as error:
