@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 DEEP = 50  # graphs within graphs, calls among them, that are followed; bodies below are walked without their callers
 MANY = 8  # ways to call one function that are followed, the first half with sizes; past them its outputs are unknown
 
+TENSORS = {number: f"tensor({name})" for number, name in tensors.DTYPES.items()}
 # Attributes that say the element type of an output
 TYPE_ATTRIBUTES = {
     "Cast": "to", "RandomNormal": "dtype", "RandomUniform": "dtype", "RandomNormalLike": "dtype",
@@ -145,10 +146,11 @@ def declared_kind(entry: Any, sized: bool = False) -> Kind:
 
 def tensor_kind(tensor: Any) -> Kind:
     """The kind of a TensorProto, with its numbers where they are few, whole and at hand."""
-    name, dims = tensors.DTYPES.get(tensor.data_type), tuple(tensor.dims)
-    few = tensor.data_type in (6, 7) and len(dims) < 2 and sum(dims) <= integers.MOST
-    found = tensors.values(tensor) if few else None
-    return Kind(f"tensor({name})" if name else "", dims, tuple(found) if found is not None else None)
+    kind, dims = tensor.data_type, tuple(tensor.dims[:])  # a list at once: a repeated field is slow to iterate
+    if kind not in (6, 7) or len(dims) > 1 or sum(dims) > integers.MOST:
+        return Kind(TENSORS.get(kind, ""), dims)
+    found = tensors.values(tensor)
+    return Kind(TENSORS[kind], dims, tuple(found) if found is not None else None)
 
 
 def _entries(graph: Graph, trusted: bool = False) -> dict[str, Kind]:

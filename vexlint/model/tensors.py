@@ -41,7 +41,7 @@ def dtype_name(data_type: int) -> str:
 
 def size(tensor: TensorProto) -> int:
     """Number of elements; 1 for a scalar."""
-    return math.prod(tensor.dims)
+    return math.prod(tensor.dims[:])
 
 
 def external(tensor: TensorProto) -> dict[str, str] | None:
