@@ -16,8 +16,9 @@ from vexlint.config import Config
 from vexlint.engine import Settings
 from vexlint.model import forms
 from vexlint.model import read as reading
+from vexlint.model.graph import Node
 from vexlint.model.kinds import Kind
-from vexlint.model.model import Model, Node
+from vexlint.model.model import Model
 from vexlint.targets import resolve
 from vexlint.values import FileReport
 

@@ -144,7 +144,7 @@ net (float[1,3,8,8] x) => (float[1,3,16,16] y) <float[4] init = {1, 1, 2, 2}> {
     ],
 )
 def test_constants_wherever_they_are_kept(name: str, expected: list[int] | None, tmp_path: Path) -> None:
-    from vexlint.model.model import Value
+    from vexlint.model.graph import Value
 
     assert Value(load(CONSTANTS, tmp_path).graph, name).constant == expected
 

@@ -9,7 +9,8 @@ from vexlint.checks.context import Context
 from vexlint.checks.faults import grouped, written
 from vexlint.checks.types import at_opset
 from vexlint.model import schemas
-from vexlint.model.model import Model, Node
+from vexlint.model.graph import Node
+from vexlint.model.model import Model
 from vexlint.values import Hit
 
 WITHOUT = "runtimes refuse the file: export again, or write what is missing"

@@ -11,7 +11,8 @@ from vexlint.checks.faults import grouped, written
 from vexlint.files import nearest
 from vexlint.model import schemas
 from vexlint.model.attributes import attribute_type, attribute_value
-from vexlint.model.model import Model, Node
+from vexlint.model.graph import Node
+from vexlint.model.model import Model
 from vexlint.values import Hit, Severity
 
 if TYPE_CHECKING:

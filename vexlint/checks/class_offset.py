@@ -10,7 +10,8 @@ from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
 from vexlint.model import heads
 from vexlint.model.coordinates import NUMBER, Atom, Monomial, Poly, Tracer, selected
-from vexlint.model.model import Model, Node, Value
+from vexlint.model.graph import Node, Value
+from vexlint.model.model import Model
 from vexlint.model.picks import Pick, fit
 from vexlint.values import Hit, Place
 

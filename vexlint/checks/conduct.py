@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from vexlint.checks import tables
 from vexlint.checks.context import Context
 from vexlint.checks.faults import grouped
-from vexlint.model.model import Model, Node
+from vexlint.model.graph import Node
+from vexlint.model.model import Model
 from vexlint.values import Hit
 
 RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from vexlint.checks.context import Context
 from vexlint.checks.types import plain
+from vexlint.model.graph import value_place
 from vexlint.model.kinds import Kind, type_text
-from vexlint.model.model import Model, value_place
+from vexlint.model.model import Model
 from vexlint.model.shapes import Shape, declared_shape
 from vexlint.values import Hit, Place, Severity
 

@@ -9,7 +9,8 @@ from vexlint.checks import tables
 from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, grouped, hits
 from vexlint.checks.support import layers_after
-from vexlint.model.model import Model, Node, value_place
+from vexlint.model.graph import Node, value_place
+from vexlint.model.model import Model
 from vexlint.model.shapes import Shape
 from vexlint.values import Hit, Place, Severity
 

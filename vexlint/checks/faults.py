@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from vexlint.model.graph import Node
 from vexlint.model.kinds import Use
-from vexlint.model.model import Model, Node, OperatorKey
+from vexlint.model.model import Model, OperatorKey
 from vexlint.values import Hit, Place, Severity, Verdict
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from vexlint.checks.context import Context
 from vexlint.model import schemas
-from vexlint.model.model import Model, Node
+from vexlint.model.graph import Node
+from vexlint.model.model import Model
 from vexlint.tables import Target
 from vexlint.values import Hit, Severity
 

@@ -13,7 +13,8 @@ from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
 from vexlint.checks.weights import readers
 from vexlint.model import payloads, tensors
-from vexlint.model.model import Model, Node
+from vexlint.model.graph import Node
+from vexlint.model.model import Model
 from vexlint.values import Hit, Place, Severity
 
 if TYPE_CHECKING:

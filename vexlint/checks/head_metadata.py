@@ -12,9 +12,10 @@ from vexlint.checks.context import Context
 from vexlint.checks.faults import grouped
 from vexlint.config import TASKS
 from vexlint.model import heads, picks
+from vexlint.model.graph import Node, value_place
 from vexlint.model.heads import Head
 from vexlint.model.layouts import LAYOUTS
-from vexlint.model.model import Model, Node, value_place
+from vexlint.model.model import Model
 from vexlint.values import Hit, Place
 
 TAIL = "vexlint.nms."  # what `vexlint nms` writes its settings under

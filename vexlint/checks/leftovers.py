@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from vexlint.checks.context import Context
-from vexlint.model.model import Graph, Model, Node, value_place
+from vexlint.model.graph import Graph, Node, value_place
+from vexlint.model.model import Model
 from vexlint.values import Hit, Place
 
 LIMIT = (1 << 31) - 1  # bytes that one protobuf message may have

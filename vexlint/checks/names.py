@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from vexlint.checks.context import Context
 from vexlint.files import nearest
-from vexlint.model.model import Graph, Model, value_place
+from vexlint.model.graph import Graph, value_place
+from vexlint.model.model import Model
 from vexlint.values import Hit, Place, Severity
 
 

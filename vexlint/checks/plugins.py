@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
-from vexlint.model.model import Model, Node
+from vexlint.model.graph import Node
+from vexlint.model.model import Model
 from vexlint.tables import Target, numbers
 from vexlint.values import Hit, Severity
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
-from vexlint.model.model import Model, Node, Value
+from vexlint.model.graph import Node, Value
+from vexlint.model.model import Model
 from vexlint.model.shapes import Shape
 from vexlint.values import Hit, Place, Severity, Verdict
 

@@ -8,8 +8,9 @@ from typing import Any
 from vexlint.checks.context import Context
 from vexlint.checks.faults import grouped, used, written
 from vexlint.model import reshaping, schemas, signatures, tensors
+from vexlint.model.graph import Node
 from vexlint.model.kinds import TYPE_ATTRIBUTES, Use
-from vexlint.model.model import Model, Node
+from vexlint.model.model import Model
 from vexlint.values import Hit, Severity
 
 Written = dict[str, Any]  # the attributes that a node writes, of the type that the schema wants

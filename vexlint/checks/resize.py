@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from vexlint.checks.context import Context
-from vexlint.model.model import Graph, Model, Node
+from vexlint.model.graph import Graph, Node
+from vexlint.model.model import Model
 from vexlint.values import Hit
 
 # mode -> position in the input of output sample x; length and scale are those of the axis, size is the output's length

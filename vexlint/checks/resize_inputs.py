@@ -10,8 +10,9 @@ from vexlint.checks import nearest, tables
 from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
 from vexlint.checks.resize import COORDINATES
+from vexlint.model.graph import Node, Value
 from vexlint.model.kinds import UNKNOWN
-from vexlint.model.model import Model, Node, Value
+from vexlint.model.model import Model
 from vexlint.values import Hit, Severity
 
 IMAGE = 4  # the rank of a batch of images: what a Resize gets unless something says otherwise

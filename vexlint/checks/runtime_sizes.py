@@ -9,7 +9,8 @@ from vexlint.checks import tables
 from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
 from vexlint.checks.support import BY_VALUE
-from vexlint.model.model import Graph, Model, Node, value_place
+from vexlint.model.graph import Graph, Node, value_place
+from vexlint.model.model import Model
 from vexlint.values import Hit, Place, Severity
 
 

@@ -8,7 +8,8 @@ from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
 from vexlint.checks.shapes import axis_kind, named_kind, placed_kind
 from vexlint.model import open_axes
-from vexlint.model.model import Graph, Model, Node, value_place
+from vexlint.model.graph import Graph, Node, value_place
+from vexlint.model.model import Model
 from vexlint.model.open_axes import CLOSED, Axis, Known
 from vexlint.values import Hit, Place
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from vexlint.checks.context import Context
 from vexlint.files import nearest
 from vexlint.model import tensors
-from vexlint.model.model import Model, value_place
+from vexlint.model.graph import value_place
+from vexlint.model.model import Model
 from vexlint.model.shapes import Dim, Shape
 from vexlint.tables import Target
 from vexlint.values import Hit

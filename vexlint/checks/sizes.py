@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 
 from vexlint.checks import detectors, quantization, ranges, resize_inputs, slopes
 from vexlint.checks.types import type_flaw
+from vexlint.model.graph import Node
 from vexlint.model.kinds import Use
-from vexlint.model.model import Model, Node
+from vexlint.model.model import Model
 from vexlint.values import Hit
 
 # Rules that say of an operator's sizes what is wrong and why

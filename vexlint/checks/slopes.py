@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
-from vexlint.model.model import Model, Node
+from vexlint.model.graph import Node
+from vexlint.model.model import Model
 from vexlint.values import Hit, Severity
 
 BROADCAST = 7  # the opset from which slopes are broadcast as in numpy: a list of numbers goes along the last axis

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vexlint.checks.context import Context
-from vexlint.model.model import Graph, Model, Node
+from vexlint.model.graph import Graph, Node
+from vexlint.model.model import Model
 from vexlint.values import Hit, Severity
 
 

@@ -12,8 +12,9 @@ from functools import cache
 from typing import Any, Literal, cast
 
 from vexlint.model import schemas
+from vexlint.model.graph import Node, Value
 from vexlint.model.kinds import UNKNOWN, Kind
-from vexlint.model.model import Model, Node, Value
+from vexlint.model.model import Model
 from vexlint.tables import DEFAULT_RULE, SAID, Operator, Restriction, Target, differences
 
 Verdict = Literal["refuses", "differs", "falls-back", "needs-plugin"]

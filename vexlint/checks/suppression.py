@@ -9,7 +9,8 @@ from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
 from vexlint.model import open_axes
 from vexlint.model.coordinates import NUMBER, Atom, Poly, Tracer
-from vexlint.model.model import Graph, Model, Node, Value
+from vexlint.model.graph import Graph, Node, Value
+from vexlint.model.model import Model
 from vexlint.model.picks import numbers
 from vexlint.model.shapes import Shape
 from vexlint.values import Hit

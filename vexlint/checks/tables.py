@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from vexlint.checks.context import Context
 from vexlint.checks.faults import grouped
 from vexlint.checks.support import Judgement, interesting, judge
-from vexlint.model.model import Model, Node
+from vexlint.model.graph import Node
+from vexlint.model.model import Model
 from vexlint.values import Hit, Place, Severity
 
 if TYPE_CHECKING:

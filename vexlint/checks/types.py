@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from vexlint.checks.context import Context
 from vexlint.checks.faults import grouped, used
 from vexlint.model import schemas
+from vexlint.model.graph import Node
 from vexlint.model.kinds import Use, formals
-from vexlint.model.model import Model, Node
+from vexlint.model.model import Model
 from vexlint.values import Hit, Severity
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from vexlint.checks.context import Context
 from vexlint.checks.quantization import PARAMETERS
 from vexlint.model import payloads, tensors
+from vexlint.model.graph import Node
 from vexlint.model.held import Held
-from vexlint.model.model import Model, Node
+from vexlint.model.model import Model
 from vexlint.values import Hit, Place, Severity
 
 if TYPE_CHECKING:

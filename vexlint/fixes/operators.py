@@ -10,7 +10,8 @@ from vexlint import inline
 from vexlint.checks.context import Context
 from vexlint.composites import Composite, find
 from vexlint.model.dtypes import element_type
-from vexlint.model.model import Graph, Model, Node
+from vexlint.model.graph import Graph, Node
+from vexlint.model.model import Model
 from vexlint.model.schemas import plain_domain
 from vexlint.values import Change, Finding, Place
 

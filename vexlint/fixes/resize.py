@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from vexlint.checks.context import Context
 from vexlint.checks.resize import canonical
-from vexlint.model.model import Model, Node
+from vexlint.model.graph import Node
+from vexlint.model.model import Model
 from vexlint.values import Change, Finding, Place
 
 if TYPE_CHECKING:

@@ -79,6 +79,6 @@ def _close_outputs(model: Model) -> Iterator[Change]:
             if isinstance(size, int) and not dim.HasField("dim_value"):
                 dim.dim_value = size
         if str(declared_shape(entry)) != before:
-            from vexlint.model.model import value_place
+            from vexlint.model.graph import value_place
 
             yield Change("VEX401", value_place("output", name), before, str(declared_shape(entry)))

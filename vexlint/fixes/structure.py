@@ -10,7 +10,8 @@ from vexlint.checks.context import Context
 from vexlint.checks.leftovers import unneeded, unread
 from vexlint.checks.structure import duplicates, makers
 from vexlint.model import schemas
-from vexlint.model.model import Graph, Model, value_place
+from vexlint.model.graph import Graph, value_place
+from vexlint.model.model import Model
 from vexlint.model.schemas import plain_domain
 from vexlint.values import Change, Finding, Place
 

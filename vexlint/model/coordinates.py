@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vexlint.model import picks
-from vexlint.model.model import Node, Value
+from vexlint.model.graph import Node, Value
 from vexlint.model.picks import Pick
 
 Monomial = tuple[int, ...]  # atoms by number, ascending, a repeated one for a power; () is the number 1

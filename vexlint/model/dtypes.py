@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vexlint.model import tensors
-from vexlint.model.model import Graph, Node, Value
+from vexlint.model.graph import Graph, Node, Value
 from vexlint.model.schemas import element_name, plain_domain
 
 DEPTH = 1000  # nodes followed upstream before a type counts as unknown

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from vexlint.model.graph import Graph, Node, Value
 from vexlint.model.layouts import RECOGNISED, Layout
-from vexlint.model.model import Graph, Model, Node, Value
+from vexlint.model.model import Model
 from vexlint.model.shapes import Shape
 
 STRIDES = ((8, 16, 32), (8, 16, 32, 64), (8, 16, 32, 64, 128), (4, 8, 16, 32), (16, 32))

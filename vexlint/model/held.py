@@ -12,7 +12,8 @@ from vexlint.values import Place
 if TYPE_CHECKING:
     from onnx import TensorProto
 
-    from vexlint.model.model import Model, Node
+    from vexlint.model.graph import Node
+    from vexlint.model.model import Model
 
 
 class Held(NamedTuple):

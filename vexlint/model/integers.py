@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from vexlint.model.graph import Node
     from vexlint.model.kinds import Kind
-    from vexlint.model.model import Node
 
 Numbers = tuple[int | None, ...]
 MOST = 32  # elements that are followed

@@ -19,7 +19,8 @@ from vexlint.model.integers import Numbers
 from vexlint.model.signatures import Dims, Misfit
 
 if TYPE_CHECKING:
-    from vexlint.model.model import Graph, Model, Node
+    from vexlint.model.graph import Graph, Node
+    from vexlint.model.model import Model
 
 DEEP = 50  # graphs within graphs, calls among them, that are followed; bodies below are walked without their callers
 MANY = 8  # ways to call one function that are followed, the first half with sizes; past them its outputs are unknown

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from vexlint.model.model import Graph, Node, Value
+from vexlint.model.graph import Graph, Node, Value
 
 Axis = tuple[str, int]  # an input and one of its axes
 Open = tuple[frozenset[Axis], ...]  # for each axis of a value: the open axes of inputs that its size grows with

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vexlint.model.model import Node, Value
+from vexlint.model.graph import Node, Value
 
 Pick = tuple[tuple[int, int], ...]  # (axis, index), ascending
 

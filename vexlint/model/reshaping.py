@@ -10,8 +10,8 @@ from vexlint.model import tensors
 from vexlint.model.signatures import Dims, Misfit, show
 
 if TYPE_CHECKING:
+    from vexlint.model.graph import Node
     from vexlint.model.kinds import Kind
-    from vexlint.model.model import Node
 
 Made = list[Dims | None]
 

@@ -12,8 +12,8 @@ from vexlint.model.reshaping import axes, broadcast, single
 from vexlint.model.signatures import Dims, Misfit, show
 
 if TYPE_CHECKING:
+    from vexlint.model.graph import Node
     from vexlint.model.kinds import Kind
-    from vexlint.model.model import Node
 
 Step = Callable[["Node", Sequence["Kind"], int], list[Dims | None]]
 

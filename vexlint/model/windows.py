@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from vexlint.model.signatures import Dims, Misfit, show
 
 if TYPE_CHECKING:
+    from vexlint.model.graph import Node
     from vexlint.model.kinds import Kind
-    from vexlint.model.model import Node
 
 WEIGHTS_AT = {"Conv": 1, "ConvInteger": 1, "ConvTranspose": 1, "DeformConv": 1, "QLinearConv": 3}
 BIAS_AT = {"Conv": 2, "ConvTranspose": 2, "DeformConv": 3, "QLinearConv": 8}

@@ -10,7 +10,8 @@ from typing import Any
 
 from vexlint.engine import VERDICTS
 from vexlint.model import tensors
-from vexlint.model.model import Model, Node
+from vexlint.model.graph import Node
+from vexlint.model.model import Model
 from vexlint.outcomes import Probe, ProbedOutput, Stage
 from vexlint.probes import places
 from vexlint.runtimes.base import Answer, one_line

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from vexlint.model.model import Model, Node
+from vexlint.model.graph import Node
+from vexlint.model.model import Model
 from vexlint.model.schemas import plain_domain
 from vexlint.runtimes.base import Refusal
 

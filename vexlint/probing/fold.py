@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from vexlint import tables
-from vexlint.model.model import Model, Node
+from vexlint.model.graph import Node
+from vexlint.model.model import Model
 from vexlint.model.proto import parse
 from vexlint.model.schemas import element_name
 from vexlint.probing.corpus import Probe
