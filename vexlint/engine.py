@@ -97,6 +97,7 @@ def check_file(
     if model.stopped is not None:
         findings.append(_finding(rules[TIMED_OUT], Hit(Place("file"), model.stopped), context))
         reason = reason or model.stopped
+    model.release()
     kept, waived = waive(known_as or path, findings, settings.config, rules)
     status: Status = "incomplete" if reason else "checked"
     return FileReport(str(path), status, tuple(_ordered(kept)), tuple(waived), reason, probes=probes)

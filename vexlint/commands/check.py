@@ -156,6 +156,6 @@ def check_all(files: list[Path], run: Settings, prober: Prober | None = None) ->
 def _check_one(file: Path, run: Settings, prober: Prober | None) -> FileReport:
     from vexlint import engine
 
-    gc.collect()  # the model before this one is full of cycles: nothing else lets go of it
+    gc.collect()  # of the model before this one: little is left of it, see `Model.release`
     gc.freeze()
     return engine.check_file(file, run, prober=prober)

@@ -55,6 +55,6 @@ def everything(model: Model) -> Iterator[Held]:
 def _held(model: Model, path: str, node: Node | None, name: str, tensor: TensorProto) -> Held:
     if not tensors.is_external(tensor):
         return Held(path, node, name, tensor, None, None)
-    entries = [(entry.key, entry.value) for entry in tensor.external_data]
+    entries = [(entry.key, entry.value) for entry in tensor.external_data[:]]
     left = None if model.stripped is None else payload_at(entries, model.stripped)
     return Held(path, node, name, tensor, dict(entries), left)

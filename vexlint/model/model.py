@@ -46,6 +46,13 @@ class Model:
         self.functions = {(plain_domain(f.domain), f.name): f for f in proto.functions}
         self.graphs = list(self._walk())
 
+    def release(self) -> None:
+        """Lets go of everything: graphs and nodes know each other, and a collector would have to look for them. The
+        model is of no use after that."""
+        for graph in self.graphs:
+            graph.__dict__.clear()
+        self.__dict__.clear()
+
     def _walk(self) -> Iterator[Graph]:
         """The graphs that can run, each before what is inside it; functions may call each other without end."""
         bodies = {(plain_domain(f.domain), f.name, f.overload): f for f in self.proto.functions}
