@@ -26,13 +26,10 @@ EVERY = rulebook.select(rulebook.load(), ["ALL"], [])
 DUE = [(case, verdict, target) for case in CASES for verdict in case.verdicts for target in verdict.targets or ("",)]
 # What is due and not found yet, with the reason; a row that comes to hold has to leave the list
 NOT_YET = {
-    "custom_sequence_split_at-VEX110-opencv@5.0": "the probes of OpenCV say nothing of sequences",
     "pad_reflect-VEX207-coreml": "its list has no Pad, and what is not listed is unknown",
     "pre_nhwc_input_transpose-VEX804-contract": "the deployment record (8xx) comes later",
     "pre_channel_flip_in_graph-VEX803-contract": "the deployment record (8xx) comes later",
-    "resize_tf_crop_and_resize-VEX304-opencv@5.0": "every probe of the mode had other reasons to fail",
     "resize_scales_from_shape_math-VEX305-coreml": "its list names no condition on the scales",
-    "dyn_if_rank_mismatch-VEX405-tensorrt@8.6": "TensorRT-RTX 1.7.1 folds this condition and builds; 8.6 was not tried",
     "dtype_double_weights-VEX601-rknn": "an info: nobody has said what it makes of float64",
 }
 SILENT = [(case, target) for case in CASES for target in case.silent_on]

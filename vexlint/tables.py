@@ -52,7 +52,8 @@ class Restriction:
     varies: of these inputs those that are given depend on what the caller feeds (at least one is given).
     computed: as varies, and sizes that depend on open axes of the file's inputs count, too.
     axis_inside: `axis` is known not to be the last one; shrinks: input 1 is a constant with an element below 1.
-    resizes: the first input and output are not known to be of one shape.
+    resizes: the first input and output are not known to be of one shape; forks: the branches of an If whose condition
+    is no constant give results of different ranks.
     nonzero: the input is a constant with an element other than 0; above: … with a first element larger than this;
     repeats: … with two equal rows along its last axis.
     types, ranks: the input has one of these element types, ranks; ranks_only: its rank is known and none of these.
@@ -72,6 +73,7 @@ class Restriction:
     axis_inside: bool = False
     shrinks: bool = False
     resizes: bool = False
+    forks: bool = False
     varies: tuple[int, ...] = ()
     computed: tuple[int, ...] = ()
     nonzero: tuple[int, ...] = ()
@@ -276,7 +278,7 @@ def restriction(entry: Any, where: str) -> Restriction:
         raise VexlintError(f"{where}verdict = {verdict!r} is none of {', '.join(VERDICTS)}{nearest(verdict, VERDICTS)}")
     made: dict[str, Any] = {}
     for key, value in entry.items():
-        if key in ("verdict", "rule", "why", "seen", "axis_inside", "shrinks", "resizes", "opset"):
+        if key in ("verdict", "rule", "why", "seen", "axis_inside", "shrinks", "resizes", "forks", "opset"):
             made[key] = value
         elif key in ("attribute", "only"):
             made[key] = {name: _listed(v, f"{where}{key}.{name}") for name, v in _table(value, where + key).items()}

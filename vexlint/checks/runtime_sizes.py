@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 
 from vexlint.checks import tables
@@ -17,8 +18,10 @@ from vexlint.values import Hit, Place, Severity
 def data_dependent(model: Model, context: Context) -> Iterator[Hit]:
     """VEX405: nodes whose output sizes depend on the picture, where a target plans all sizes ahead; one hit for each
     operator and target. What its table refuses for another reason is said by another rule."""
+    others = tuple(t for t in context.targets if t.dynamic_shapes != "static")
+    yield from tables.of("VEX405", model, replace(context, targets=others))
     for target in context.targets:
-        if target.dynamic_shapes != "static" or not (dependent := list(_dependent(model))):
+        if target in others or not (dependent := list(_dependent(model))):
             continue
         told = {node for rule, found in tables.judged(model, target).items() if rule != "VEX405" for node, _ in found}
         yield from hits(

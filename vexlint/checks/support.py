@@ -195,6 +195,7 @@ def _holds(limit: Restriction, node: Node, since: int) -> bool:
         and all(_other(_rank(node, i), ranks) for i, ranks in limit.ranks_only.items())
         and (not limit.axis_inside or _inside(node))
         and (not limit.resizes or not _same_shape(node))
+        and (not limit.forks or _forks(node))
     )
 
 
@@ -250,6 +251,15 @@ def _inside(node: Node) -> bool:
     if axis is None or shape is None or not shape.dims:
         return False
     return any(size != 1 for size in shape.dims[axis % len(shape.dims) + 1 :])
+
+
+def _forks(node: Node) -> bool:
+    condition = node.input(0)
+    branches = [g for g in node.graph.inner if g.owner is node]
+    if len(branches) != 2 or condition is None or condition.is_constant:
+        return False
+    pairs = zip(*([branch.stated(name) for name in branch.results] for branch in branches), strict=False)
+    return any(a is not None and b is not None and a.rank != b.rank for a, b in pairs)
 
 
 def _same_shape(node: Node) -> bool:
@@ -317,4 +327,5 @@ def describe(limit: Restriction) -> str:
     parts += ["axis is not the last one"] if limit.axis_inside else []
     parts += ["a scale is below 1"] if limit.shrinks else []
     parts += ["the size changes"] if limit.resizes else []
+    parts += ["its branches give results of different ranks"] if limit.forks else []
     return ", ".join(parts)
