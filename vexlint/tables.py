@@ -145,7 +145,8 @@ class Target:
     functions: whether it runs a file's own functions. ignores_domain: it looks at an operator's name only (A `Mish` of
     any domain is Mish). contrib: operators of other domains it runs, as "domain::Op"; with "domain::*" it may run more
     of that domain than anybody listed. element_types: those it has at all, () where unknown. narrows: of these those it
-    computes in a narrower type. plugins: operators ("domain::Op") its user brings.
+    computes in a narrower type; lacks: those that were tried and that it does not have at all. plugins: operators
+    ("domain::Op") its user brings.
     """
 
     runtime: str
@@ -164,6 +165,7 @@ class Target:
     contrib: frozenset[str] = frozenset()
     element_types: frozenset[str] = frozenset()
     narrows: frozenset[str] = frozenset()
+    lacks: frozenset[str] = frozenset()
     plugins: frozenset[str] = frozenset()
     note: str = ""
     name: str = ""
@@ -227,7 +229,7 @@ def parse(data: Any, where: str, named: bool = False) -> Target:
         if data.get(key, allowed[0]) not in allowed:
             raise VexlintError(f"{where}{key} = {data[key]!r} is none of {', '.join(map(str, allowed))}")
     facts = {key: value for key, value in data.items() if key != "operators"}
-    for key in ("contrib", "element_types", "narrows", "plugins"):
+    for key in ("contrib", "element_types", "narrows", "lacks", "plugins"):
         facts[key] = frozenset(_strings(facts.get(key, ()), f"{where}{key}"))
     facts["opsets"] = {d: _limit(v, f"{where}opsets.{d}: ") for d, v in data["opsets"].items()}
     facts["ir"] = _limit(data["ir"], f"{where}ir: ")

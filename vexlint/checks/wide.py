@@ -9,7 +9,10 @@ from vexlint.checks.context import Context
 from vexlint.checks.faults import Fault, hits
 from vexlint.checks.weights import readers
 from vexlint.model import tensors
+from vexlint.model.kinds import Use
 from vexlint.model.model import Model
+from vexlint.model.schemas import element_name
+from vexlint.tables import Target
 from vexlint.values import Hit, Place, Severity
 
 DOUBLE, INT64 = 11, 7
@@ -22,6 +25,7 @@ def wide_type(model: Model, context: Context) -> Iterator[Hit]:
     """VEX601: types that a target was seen to lack; with a deep look, float64 that is computed with and int64 constants
     that int32 does not hold. One hit each."""
     yield from tables.of("VEX601", model, context)
+    yield from hits(found for target in context.targets if target.lacks for found in _lacked(model, target))
     narrowing = [str(t) for t in context.targets if t.named and "double" in t.narrows]
     for target in narrowing:
         text = f"float64 is computed with: {target} computes it in float32"
@@ -29,6 +33,25 @@ def wide_type(model: Model, context: Context) -> Iterator[Hit]:
     if context.deep:
         text = "float64 is computed with: most accelerators have none, and cast it or stop"
         yield from hits((*([] if narrowing else _doubles(model, Fault(text, CAST))), *_large(model)))
+
+
+def _lacked(model: Model, target: Target) -> Iterator[tuple[Fault, Place]]:
+    """The nodes that read or make a type that a target does not have, but for those of which its table speaks."""
+    odd = {use.way: types for use in model.ways.values() if (types := _types(use) & target.lacks)}
+    if not odd:
+        return
+    judged = tables.judged(model, target).values()
+    told = {node for found in judged for node, judgement in found if judgement.data.get("type") in target.lacks}
+    for use in model.uses:
+        for name in sorted(odd.get(use.way, ())) if use.node not in told else ():
+            text, way_out = f"{target} has no element type {name}", "cast to a type that it has before the export"
+            yield Fault(text, way_out, None, str(target), "refuses"), use.node.place
+
+
+def _types(use: Use) -> set[str]:
+    """The element types of what a node reads and, as far as the walk tells, of what it makes."""
+    made = use.way.made[0] if use.way.made else []
+    return {element_name(kind.type) for kind in (*use.inputs, *made)}
 
 
 def _doubles(model: Model, fault: Fault) -> Iterator[tuple[Fault, Place]]:
