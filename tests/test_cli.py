@@ -154,11 +154,14 @@ def test_a_waiver_that_waives_nothing_is_named(tmp_path: Path) -> None:
         (tmp_path / "vexlint.toml").write_text("".join(waivers))
         return vexlint("check", "m.onnx", *words, folder=tmp_path).stderr
 
-    idle = "vexlint: the waiver of VEX301 for *.onnx sets nothing aside: drop it\n"
+    idle = "vexlint: the waiver of VEX301 for *.onnx sets nothing aside in this run\n"
     assert said(waiver.format("VEX101", "*.onnx"), waiver.format("VEX301", "*.onnx")) == idle
     assert said(waiver.format("custom-node", "*.onnx"), waiver.format("vex501", "m.onnx")) == ""
     assert said(waiver.format("VEX301", "other.onnx")) == "", "no file that it covers was looked at"
     assert said(waiver.format("VEX301", "*.onnx"), words=("--select", "VEX101")) == "", "its rule was not asked"
+    assert said(waiver.format("VEX901", "*.onnx")) == "", "no runtime was asked"
+    assert said(waiver.format("VEX602", "*.onnx")) == "", "the weights were not read"
+    assert said(waiver.format("VEX602", "*.onnx"), words=("--profile", "release")) == idle.replace("VEX301", "VEX602")
     assert said(waiver.format("VEX101", "*.onnx") + 'op = "Mosh"\n').count("sets nothing aside") == 1
 
 

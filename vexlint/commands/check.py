@@ -120,15 +120,16 @@ def _say_without_contract(report: Report, run: Settings) -> None:
 
 def _say_idle_waivers(report: Report, run: Settings) -> None:
     """A finding that was mended needs no waiver, and one for a misspelt node waives nothing: told where all files that
-    a waiver covers were judged by its rule."""
+    a waiver covers were judged by all that its rule can look at."""
+    whole = [r for r in run.rules.values() if r.source == "model" and r.deep and not r.precision]
     for waiver in run.config.waivers:
         covered = [f for f in report.files if run.config.covers(waiver.path, Path(f.path))]
-        judged = [f for f in covered if f.status == "checked" and _rule(waiver, run.rules.values())]
+        judged = [f for f in covered if f.status == "checked" and _rule(waiver, whole)]
         lapsed = any(finding.code == "VEX003" for f in covered for finding in f.findings)
         waived = [w.finding for f in covered for w in f.waived if w.reason == waiver.reason]
         used = _rule(waiver, waived)
         if covered and len(judged) == len(covered) and not used and not lapsed:
-            sys.stderr.write(f"vexlint: the waiver of {waiver.rule} for {waiver.path} sets nothing aside: drop it\n")
+            sys.stderr.write(f"vexlint: the waiver of {waiver.rule} for {waiver.path} sets nothing aside in this run\n")
 
 
 def _rule(waiver: Waiver, named: Iterable[Rule | Finding]) -> bool:
