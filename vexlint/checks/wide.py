@@ -37,15 +37,21 @@ def wide_type(model: Model, context: Context) -> Iterator[Hit]:
 
 def _lacked(model: Model, target: Target) -> Iterator[tuple[Fault, Place]]:
     """The nodes that read or make a type that a target does not have, but for those of which its table speaks."""
-    odd = {use.way: types for use in model.ways.values() if (types := _types(use) & target.lacks)}
-    if not odd:
+    if target.lacks.isdisjoint(_read(model)):
         return
+    odd = {use.way: types for use in model.ways.values() if (types := _types(use) & target.lacks)}
     judged = tables.judged(model, target).values()
     told = {node for found in judged for node, judgement in found if judgement.data.get("type") in target.lacks}
     for use in model.uses:
         for name in sorted(odd.get(use.way, ())) if use.node not in told else ():
             text, way_out = f"{target} has no element type {name}", "cast to a type that it has before the export"
             yield Fault(text, way_out, None, str(target), "refuses"), use.node.place
+
+
+def _read(model: Model) -> set[str]:
+    """The element types that nodes read or the main graph gives out: what is made and neither is of no use."""
+    given = [model.flow.values[name] for name in model.graph.results if name in model.flow.values]
+    return set[str]().union(*model.types_read.values(), (element_name(kind.type) for kind in given))
 
 
 def _types(use: Use) -> set[str]:
